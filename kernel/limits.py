@@ -1,0 +1,48 @@
+"""Every bound of the kernel in one place, the unit in each name (design 1.3).
+
+Relations between bounds are asserted here, so that a changed figure cannot contradict another.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+#: Bounds of what is stored, in bytes of compact UTF-8 JSON.
+INPUT_BYTES = 64 * 1024
+CHECKPOINT_BYTES = 64 * 1024
+OUTPUT_BYTES = 256 * 1024
+DOCUMENT_BYTES = 4 * 1024 * 1024
+NESTING_LEVELS = 100
+
+#: Error texts are cut to these, never refused: a failure must always be storable.
+ERROR_MESSAGE_BYTES = 4 * 1024
+ERROR_CODE_CHARACTERS = 64
+
+#: Names and keys.
+NAME_CHARACTERS = 100
+BIZ_KEY_BYTES = 512
+PLAN_STEPS = 200
+
+#: Attempts kept per step for people; the totals count all of them.
+ATTEMPTS_KEPT = 10
+#: Signal ids kept per step, so that one signal never wakes it twice.
+WOKEN_BY_KEPT = 100
+
+#: Waits and delays, in seconds.
+DELAY_SECONDS_MAX = 366 * 24 * 3600
+TIMEOUT_SECONDS_MAX = 7 * 24 * 3600
+FINALIZER_TIMEOUT_SECONDS = 60
+FINALIZER_BACKOFF_CAP_SECONDS = 600
+FINALIZER_POISONED_SECONDS = 3600
+INCOMPATIBLE_DEFER_SECONDS = 3600
+ENGINE_WORK_SECONDS = 60
+
+#: "Never by itself": what claimable_time says when only a signal can wake an instance.
+FAR_FUTURE = datetime(9999, 1, 1, tzinfo=UTC)
+
+#: One drain gives its slot back after this many candidates that could not be claimed in a row.
+STALE_CANDIDATES_MAX = 8
+
+assert CHECKPOINT_BYTES <= OUTPUT_BYTES <= DOCUMENT_BYTES
+assert INPUT_BYTES <= DOCUMENT_BYTES
+assert FINALIZER_BACKOFF_CAP_SECONDS < FINALIZER_POISONED_SECONDS
