@@ -1,0 +1,71 @@
+-- Take the next due workflow, by weighted round robin 8:6:4:2 over the lanes that have one.
+--
+-- A pointer walks over twenty slots; on full lanes any twenty pops in a row are exactly 8/6/4/2.
+-- A slot whose lane has nothing due is passed at once, so no lane waits for an empty one, and
+-- every lane comes up within twenty pops. Members of the future stay.
+-- A pop that finds nothing due anywhere arms a burst: the next up to eight pops look at P0 first,
+-- without moving the pointer; the burst ends early when P0 has nothing due.
+--
+-- KEYS[1..4]  zset  ready lanes P0, P1, P2, P3
+-- KEYS[5]     hash  rotation: slot (0..19, the next one), burst (pops left that look at P0 first)
+-- ARGV[1]     int   clock offset, ms, added to Redis TIME
+--
+-- Returns   {workflow_id, lane, score}   taken, it now stands in no lane
+--           nil                          nothing is due
+-- Cost      O(log n) for n members of the longest lane.
+-- On repeat takes the next one; what a lost answer took is found again by reconciliation.
+
+local ORDER = {0, 1, 2, 0, 1, 3, 0, 2, 1, 0, 0, 1, 2, 0, 1, 3, 0, 2, 1, 0}
+local BURST = 8
+
+local offset = tonumber(ARGV[1])
+if not offset then
+  return redis.error_reply('ERR pop: ARGV[1] must be a clock offset in ms')
+end
+local time = redis.call('TIME')
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + offset)
+
+local looked = {}
+local function first_due(lane)
+  if not looked[lane] then
+    looked[lane] = redis.call(
+      'ZRANGEBYSCORE', KEYS[lane + 1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, 1)
+  end
+  return looked[lane][1] and looked[lane]
+end
+
+local rotation = redis.call('HMGET', KEYS[5], 'slot', 'burst')
+local slot = math.floor(tonumber(rotation[1]) or 0) % #ORDER
+local burst = math.min(tonumber(rotation[2]) or 0, BURST)
+local next_slot = slot
+local next_burst = 0
+local lane = nil
+
+if burst > 0 and first_due(0) then
+  lane = 0
+  next_burst = burst - 1
+else
+  for step = 0, #ORDER - 1 do
+    local candidate = ORDER[(slot + step) % #ORDER + 1]
+    if first_due(candidate) then
+      lane = candidate
+      next_slot = (slot + step + 1) % #ORDER
+      break
+    end
+  end
+  if not lane then
+    next_burst = BURST
+  end
+end
+
+local taken = false
+if lane then
+  local found = first_due(lane)
+  redis.call('ZREM', KEYS[lane + 1], found[1])
+  taken = {found[1], lane, found[2]}
+end
+-- At maxmemory this write is refused; taking must go on, it is what frees memory.
+if next_slot ~= slot or next_burst ~= burst then
+  redis.pcall('HSET', KEYS[5], 'slot', next_slot, 'burst', next_burst)
+end
+return taken
