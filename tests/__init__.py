@@ -1,0 +1,1 @@
+"""The test tiers, one folder each; `tests.kit` holds what they share."""

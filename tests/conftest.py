@@ -1,0 +1,109 @@
+"""Fixtures every tier uses: the run's servers, a database and key prefix a test, child settings.
+
+Guarantees that tests may run in parallel: each owns its Mongo database and Redis keys, which are
+gone afterwards, and each xdist worker its own SQLite file.
+Leaves starting and ending the servers to `tests.kit.servers`, kernels to `tests.kit`.
+"""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis as redis_client_library
+from pymongo import MongoClient
+
+from tests.kit import servers
+from tests.kit.waiting import eventually as eventually_function
+
+_LEADS_RUN = pytest.StashKey[bool]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the run's folder; the process that did so cleans up at the end."""
+    config.stash[_LEADS_RUN] = servers.lead_run()
+    os.environ.setdefault("BATON_DATA_DIR", str(servers.run_dir() / "data"))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop the run's servers, when this process leads the run."""
+    if config.stash.get(_LEADS_RUN, False):
+        servers.end_run()
+
+
+@pytest.fixture(scope="session")
+def mongo_url() -> str:
+    """Address of the run's mongod, a replica set of one member."""
+    return servers.servers().mongo_url
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> str:
+    """Address of the run's redis-server."""
+    return servers.servers().redis_url
+
+
+@pytest.fixture(scope="session")
+def mongo_client(mongo_url: str) -> Iterator[MongoClient[dict[str, Any]]]:
+    """A client for looking at facts beside the product's own."""
+    with MongoClient[dict[str, Any]](mongo_url) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def redis_client(redis_url: str) -> Iterator["redis_client_library.Redis"]:
+    """A client for looking at hints beside the product's own; answers are text."""
+    client = redis_client_library.Redis.from_url(redis_url, decode_responses=True)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def mongo_db_name(mongo_client: MongoClient[dict[str, Any]]) -> Iterator[str]:
+    """A database of this test's own, dropped afterwards."""
+    name = f"t_{uuid.uuid4().hex[:16]}"
+    yield name
+    mongo_client.drop_database(name)
+
+
+@pytest.fixture
+def key_prefix(redis_client: "redis_client_library.Redis") -> Iterator[str]:
+    """A Redis key prefix of this test's own; its keys are deleted afterwards."""
+    prefix = f"t{uuid.uuid4().hex[:12]}"
+    yield prefix
+    if keys := list(redis_client.scan_iter(match=f"*{prefix}*", count=1000)):
+        redis_client.delete(*keys)
+
+
+@pytest.fixture
+def eventually() -> Callable[..., Any]:
+    """`tests.kit.waiting.eventually`, for tests that prefer a fixture."""
+    return eventually_function
+
+
+@pytest.fixture
+def child_env(
+    mongo_url: str, redis_url: str, mongo_db_name: str, key_prefix: str
+) -> dict[str, str]:
+    """Environment that points a child process at this test's database, keys and servers."""
+    return {
+        "BATON_MONGO_URL": mongo_url,
+        "BATON_REDIS_URL": redis_url,
+        "BATON_BROKER_URL": redis_url,
+        "BATON_DATABASE": mongo_db_name,
+        "BATON_KEY_PREFIX": key_prefix,
+    }
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings() -> None:
+    """Keep the business database of this xdist worker in a file of its own, for child processes."""
+    from django.db import connections
+
+    default = connections["default"]
+    if default.vendor == "sqlite":
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        default.settings_dict["TEST"]["NAME"] = str(
+            servers.run_dir() / f"business-{worker}.sqlite3"
+        )

@@ -1,0 +1,1 @@
+"""The bundled mongod and redis-server: start, stop, crash, refusal."""
