@@ -1,0 +1,134 @@
+"""Read every ``BATON_*`` environment variable into one typed, frozen value.
+
+Guarantees: a bad value stops the process at start with a sentence that names the variable and what to
+write instead; nothing else in the project reads ``os.environ`` for its configuration.
+Leaves to others: turning the values into Django's and Celery's settings (``config.settings``).
+"""
+
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+BASE_DIR = Path(__file__).resolve().parent.parent.parent
+
+_MONGO_SCHEMES = ("mongodb", "mongodb+srv")
+_REDIS_SCHEMES = ("redis", "rediss", "unix")
+_BROKER_SCHEMES = ("redis", "rediss", "amqp", "amqps", "pyamqp")
+_DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
+
+
+class BatonEnv(BaseSettings):
+    """The process environment of one Baton deployment; see docs/operations.md for the prose."""
+
+    model_config = SettingsConfigDict(env_prefix="BATON_", frozen=True, extra="ignore")
+
+    #: MongoDB replica set that keeps the kernel's facts.
+    mongo_url: str = "mongodb://127.0.0.1:27017/?replicaSet=rs0"
+    #: Redis for the kernel's hints; empty = none, everything then works from Mongo polling.
+    redis_url: str | None = None
+    #: Celery broker; without it the Redis of the hints is used.
+    broker_url: str | None = None
+    #: Business database; empty = SQLite in the data folder.
+    database_url: str | None = None
+    #: Folder of everything the embedded stack keeps.
+    data_dir: Path = BASE_DIR / ".data"
+    #: Name of the Mongo database.
+    database: str = Field(default="baton", pattern=r"^[A-Za-z0-9_-]{1,38}$")
+    #: First part of every Redis key.
+    key_prefix: str = Field(default="baton", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
+    #: Lease of a claim, seconds.
+    lease_seconds: float = Field(default=15, gt=0, le=3600)
+    #: Shift of the database clock, milliseconds; tests only.
+    clock_offset_ms: int = 0
+    #: Workflow types that are switched off, separated by commas.
+    types_off: Annotated[frozenset[str], NoDecode] = frozenset()
+    #: Let page fetches reach private addresses; the demo's local pages only.
+    fetch_allow_private: bool = False
+    #: OpenAI-compatible endpoint; empty = the summariser of our own.
+    llm_url: str | None = None
+    llm_key: str | None = None
+    llm_model: str = "gpt-4o-mini"
+    #: Django's SECRET_KEY; empty = generated once into the data folder.
+    secret_key: str | None = Field(default=None, min_length=32)
+    debug: bool = False
+    #: Host names the web process answers to, separated by commas.
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ("localhost", "127.0.0.1", "[::1]")
+    #: Origins whose forms are trusted (``https://ops.example``), separated by commas.
+    csrf_trusted_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    #: Send cookies over HTTPS only.
+    secure_cookies: bool = False
+    log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR|CRITICAL)$")
+    log_format: str = Field(default="json", pattern="^(json|text)$")
+
+    @field_validator("types_off", "allowed_hosts", "csrf_trusted_origins", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        if isinstance(value, str):
+            return [part.strip() for part in value.split(",") if part.strip()]
+        return value
+
+    @field_validator(
+        "redis_url", "broker_url", "database_url", "llm_url", "llm_key", "secret_key", mode="before"
+    )
+    @classmethod
+    def _empty_is_unset(cls, value: object) -> object:
+        return None if isinstance(value, str) and not value.strip() else value
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, value: object) -> object:
+        return value.upper() if isinstance(value, str) else value
+
+    @field_validator("mongo_url")
+    @classmethod
+    def _mongo(cls, value: str) -> str:
+        return _checked(value, _MONGO_SCHEMES)
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis(cls, value: str | None) -> str | None:
+        return value and _checked(value, _REDIS_SCHEMES)
+
+    @field_validator("broker_url")
+    @classmethod
+    def _broker(cls, value: str | None) -> str | None:
+        return value and _checked(value, _BROKER_SCHEMES)
+
+    @field_validator("database_url")
+    @classmethod
+    def _database(cls, value: str | None) -> str | None:
+        return value and _checked(value, _DATABASE_SCHEMES)
+
+    @property
+    def effective_broker_url(self) -> str:
+        """The broker's URL: its own, else the hints' Redis, else a Redis on the usual local port."""
+        return self.broker_url or self.redis_url or "redis://127.0.0.1:6379/0"
+
+
+def read_environment() -> BatonEnv:
+    """Read the environment.
+
+    Raises:
+        ImproperlyConfigured: a variable has a value that cannot be used; all of them are named.
+    """
+    try:
+        return BatonEnv()
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors(include_url=False, include_input=False):
+            name = "BATON_" + "_".join(str(part) for part in problem["loc"][:1]).upper()
+            lines.append(f"{name}: {problem['msg']}")
+        message = "The environment cannot be used: " + "; ".join(lines)
+        raise ImproperlyConfigured(message) from None
+
+
+def _checked(url: str, schemes: tuple[str, ...]) -> str:
+    scheme = urlsplit(url).scheme
+    if scheme not in schemes:
+        wanted = " or ".join(f"{name}://" for name in schemes)
+        raise ValueError(f"the URL must start with {wanted}")
+    return url

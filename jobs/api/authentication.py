@@ -1,0 +1,76 @@
+"""Who is asking, and for which tenant.
+
+Guarantees: a bearer token decides before a session does; a session writes only with its CSRF token; a
+caller without a tenant sees nothing. Leaves to others: tokens themselves (``jobs.services.access``).
+"""
+
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from jobs.models import ApiToken
+from jobs.services import access
+
+_CHALLENGE = 'Bearer realm="baton"'
+
+
+class BearerAuthentication(BaseAuthentication):
+    """``Authorization: Bearer <token>``."""
+
+    def authenticate(self, request: Request) -> tuple[AbstractBaseUser, ApiToken] | None:
+        """Return the token's user and the token; None when another scheme is used.
+
+        Raises:
+            AuthenticationFailed: the token is unknown, expired, revoked or malformed.
+        """
+        scheme, _, raw = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        token = access.authenticate(raw.strip())
+        if token is None or not token.user.is_active:
+            raise AuthenticationFailed("The token is unknown, expired or revoked.")
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        """Return the challenge of a 401."""
+        return _CHALLENGE
+
+
+class TenantSessionAuthentication(SessionAuthentication):
+    """A browser session of the console; writing needs the CSRF token."""
+
+    def authenticate_header(self, request: Request) -> str:
+        """Return the challenge of a 401."""
+        return _CHALLENGE
+
+
+class HasTenant(BasePermission):
+    """Let in callers that belong to exactly one tenant."""
+
+    message = "These credentials belong to no tenant, or to several; use a tenant's token."
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        """Judge the caller and remember its tenant on the request."""
+        tenant = _tenant(request)
+        request.tenant = tenant  # type: ignore[attr-defined]
+        return tenant is not None
+
+
+def tenant_of(request: Request) -> str:
+    """Return the tenant that :class:`HasTenant` found."""
+    tenant: Any = getattr(request, "tenant", None)
+    assert isinstance(tenant, str), "the view lacks HasTenant"
+    return tenant
+
+
+def _tenant(request: Request) -> str | None:
+    if isinstance(request.auth, ApiToken):
+        return request.auth.tenant
+    if request.user is not None and request.user.is_authenticated:
+        return access.tenant_of_user(request.user)
+    return None

@@ -1,0 +1,202 @@
+"""Where errors become HTTP: the only module that knows both.
+
+Guarantees: every refusal is problem+json with a type of :data:`jobs.api.problems.PROBLEMS`; no
+traceback, driver message or value that cannot be encoded reaches a client.
+Leaves to others: the meaning of the refusals (``jobs.api.problems``).
+"""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.request import UnreadablePostError
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from jobs.api.problems import BY_STATUS, JSON_MEDIA_TYPE, PROBLEMS
+from jobs.services import errors as service
+from kernel import KernelError
+from kernel.errors import InvalidValue, Unavailable, ValueTooLarge
+
+log = logging.getLogger(__name__)
+
+#: What `Retry-After` says while a server is away, seconds.
+RETRY_AFTER_SECONDS = 5
+#: A detail is for people: long ones are cut, characters.
+DETAIL_CHARS = 1000
+#: Places listed in one answer.
+ERRORS_LISTED_MAX = 50
+
+_SERVICE_SLUGS: tuple[tuple[type[Exception], str], ...] = (
+    (service.JobNotFound, "not-found"),
+    (service.NotRetryable, "not-retryable"),
+    (service.RoundInProgress, "round-in-progress"),
+    (service.AlreadyTerminal, "already-terminal"),
+)
+
+
+class Refusal(exceptions.APIException):
+    """A refusal of a named type, raised anywhere inside a view or parser."""
+
+    def __init__(
+        self,
+        slug: str,
+        detail: str = "",
+        *,
+        errors: Sequence[Mapping[str, str]] = (),
+        **members: object,
+    ) -> None:
+        super().__init__(detail)
+        self.slug = slug
+        self.status_code = PROBLEMS[slug].status
+        self.text = detail
+        self.errors = list(errors)
+        self.members = members
+
+
+def exception_handler(error: Exception, context: Mapping[str, Any]) -> HttpResponse:
+    """Answer an error raised in a DRF view."""
+    request = context["request"]
+    refusal, headers = _refusal_of(error)
+    if refusal.slug == "internal":
+        log.error("request failed", exc_info=error)
+    return problem(request, refusal, headers=headers)
+
+
+def problem(
+    request: HttpRequest | Request, refusal: Refusal, *, headers: Mapping[str, str] | None = None
+) -> HttpResponse:
+    """Build the problem+json answer."""
+    kind = PROBLEMS[refusal.slug]
+    base: Any = getattr(request, "_request", request)
+    body: dict[str, object] = {
+        "type": _absolute(base, f"/problems/{kind.slug}"),
+        "title": kind.title,
+        "status": kind.status,
+        "detail": (refusal.text or kind.advice)[:DETAIL_CHARS],
+        "instance": base.path,
+        "request_id": getattr(base, "request_id", ""),
+        "retryable": kind.retryable,
+        **refusal.members,
+    }
+    if refusal.errors:
+        body["errors"] = refusal.errors[:ERRORS_LISTED_MAX]
+    response = HttpResponse(
+        # ASCII with escapes, so that what a client sent can be named whatever it was.
+        json.dumps(body, ensure_ascii=True, default=str),
+        status=kind.status,
+        content_type=JSON_MEDIA_TYPE,
+        headers=dict(headers or {}),
+    )
+    response["Cache-Control"] = "no-store"
+    if kind.status == 503:
+        response["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
+
+
+def problem_404(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
+    """Answer an address that no route matches."""
+    return problem(request, Refusal("not-found"))
+
+
+def problem_500(request: HttpRequest) -> HttpResponse:
+    """Answer an error that escaped every view."""
+    return problem(request, Refusal("internal"))
+
+
+def problem_for_status(request: HttpRequest, status: int) -> HttpResponse:
+    """Answer what the framework refused outside any view."""
+    return problem(request, Refusal(BY_STATUS.get(status, _fallback(status))))
+
+
+def _refusal_of(error: Exception) -> tuple[Refusal, dict[str, str]]:
+    if isinstance(error, Refusal):
+        return error, {}
+    for kind, slug in _SERVICE_SLUGS:
+        if isinstance(error, kind):
+            return Refusal(slug, str(error)), {}
+    if isinstance(error, exceptions.APIException | Http404 | PermissionDenied):
+        return _from_framework(error)
+    if isinstance(error, service.ServiceError | KernelError):
+        return _from_domain(error), {}
+    if isinstance(error, OperationalError | InterfaceError):
+        log.warning("business database unavailable", exc_info=error)
+        return Refusal("unavailable", "The business database does not answer."), {}
+    if isinstance(error, RequestDataTooBig):
+        return Refusal("too-large"), {}
+    if isinstance(error, UnreadablePostError | SuspiciousOperation):
+        return Refusal("bad-request"), {}
+    return Refusal("internal"), {}
+
+
+def _from_framework(
+    error: exceptions.APIException | Http404 | PermissionDenied,
+) -> tuple[Refusal, dict[str, str]]:
+    headers: dict[str, str] = {}
+    if isinstance(error, Http404):
+        return Refusal("not-found"), headers
+    if isinstance(error, PermissionDenied):
+        return Refusal("forbidden"), headers
+    if challenge := getattr(error, "auth_header", None):
+        headers["WWW-Authenticate"] = challenge
+    if isinstance(error, exceptions.ValidationError):
+        return Refusal("validation", errors=_pointers(error.detail)), headers
+    slug = BY_STATUS.get(error.status_code, _fallback(error.status_code))
+    return Refusal(slug, str(error.detail)), headers
+
+
+def _from_domain(error: service.ServiceError | KernelError) -> Refusal:
+    if isinstance(error, ValueTooLarge):
+        return Refusal(
+            "value-too-large",
+            str(error),
+            size_bytes=error.size_bytes,
+            limit_bytes=error.limit_bytes,
+        )
+    if isinstance(error, InvalidValue):
+        place = {"pointer": _pointer_of_path(error.what, error.path), "detail": error.reason}
+        return Refusal("value-not-kept", str(error), errors=[place])
+    if isinstance(error, Unavailable):
+        log.warning("kernel unavailable", exc_info=error)
+        return Refusal("unavailable", "The workflow store does not answer.")
+    if isinstance(error, service.InvalidInput):
+        return Refusal("validation", str(error))
+    return Refusal("internal")
+
+
+def _pointers(detail: object, prefix: str = "") -> list[dict[str, str]]:
+    """Flatten DRF's nested details into JSON pointers."""
+    if isinstance(detail, Mapping):
+        found: list[dict[str, str]] = []
+        for key, value in detail.items():
+            whole = key == "non_field_errors"
+            found += _pointers(value, prefix if whole else f"{prefix}/{_escaped(str(key))}")
+        return found
+    if isinstance(detail, list | tuple):
+        return [place for item in detail for place in _pointers(item, prefix)]
+    return [{"pointer": prefix, "detail": str(detail)}]
+
+
+def _pointer_of_path(what: str, path: str) -> str:
+    """Name the place: the field (the value's name) and the kernel's own path inside it."""
+    return f"/{_escaped(what)}" if path == "$" else f"/{_escaped(what)}#{path}"
+
+
+def _escaped(part: str) -> str:
+    return part.replace("~", "~0").replace("/", "~1")
+
+
+def _fallback(status: int) -> str:
+    return "bad-request" if status < 500 else "internal"
+
+
+def _absolute(request: HttpRequest, path: str) -> str:
+    try:
+        return request.build_absolute_uri(path)
+    except SuspiciousOperation:
+        # A Host header we do not answer to is not repeated.
+        return path

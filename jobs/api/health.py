@@ -1,0 +1,58 @@
+"""Liveness and readiness of the web process.
+
+Guarantees: live means the process answers; ready means it can accept requests, which needs the business
+database only. A store that is away is reported, not held against the process: requests are accepted
+without it, and taking every web process out of rotation would lose them.
+Leaves to others: progress of the work itself (console, metrics).
+"""
+
+import logging
+
+from django.db import Error, connection
+from django.http import HttpRequest, JsonResponse
+
+from jobs.runtime import get_kernel
+from kernel import KernelError
+
+log = logging.getLogger(__name__)
+
+
+def live(request: HttpRequest) -> JsonResponse:
+    """Answer 200 as long as the process answers at all."""
+    return _answer({"status": "ok"}, 200)
+
+
+def ready(request: HttpRequest) -> JsonResponse:
+    """Answer 200 when requests can be accepted, 503 when not; each check by name."""
+    database = _database_answers()
+    checks = {
+        "database": "ok" if database else "unavailable",
+        "store": "ok" if _store_answers() else "unavailable",
+    }
+    status = "ok" if database else "unavailable"
+    if database and checks["store"] != "ok":
+        status = "degraded"
+    return _answer({"status": status, "checks": checks}, 200 if database else 503)
+
+
+def _database_answers() -> bool:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except Error as error:
+        log.warning("business database unavailable", exc_info=error)
+        return False
+    return True
+
+
+def _store_answers() -> bool:
+    try:
+        get_kernel().list_instances(limit=1)
+    except KernelError as error:
+        log.warning("workflow store unavailable: %s", error)
+        return False
+    return True
+
+
+def _answer(body: dict[str, object], status: int) -> JsonResponse:
+    return JsonResponse(body, status=status, headers={"Cache-Control": "no-store"})

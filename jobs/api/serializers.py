@@ -1,0 +1,201 @@
+"""The shapes of requests and answers, for checking and for the OpenAPI schema.
+
+Guarantees: unknown fields are refused, values are never converted from another JSON type, and
+``metadata`` passes through untouched. Leaves to others: bounds that belong to the business
+(``jobs.services``) and to storage (``kernel``).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework import serializers
+
+from jobs.api.errors import Refusal
+from kernel import Priority
+
+URL_CHARS = 2048
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """A serializer that refuses fields it does not know."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Check the whole object. Raises: ValidationError."""
+        if isinstance(data, Mapping):
+            unknown = [name for name in data if name not in self.fields]
+            if unknown:
+                known = ", ".join(sorted(self.fields))
+                raise serializers.ValidationError(
+                    {name: f"There is no such field; known are {known}." for name in unknown}
+                )
+        return super().to_internal_value(data)
+
+
+class StrictInteger(serializers.IntegerField):
+    """An integer that is written as one."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """Refuse strings, floats and booleans. Raises: ValidationError."""
+        if isinstance(data, bool) or not isinstance(data, int):
+            self.fail("invalid")
+        return int(super().to_internal_value(data))
+
+
+class StrictText(serializers.CharField):
+    """A text that is written as one, kept with its white space."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(trim_whitespace=False, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        """Refuse numbers and booleans. Raises: ValidationError."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return str(super().to_internal_value(data))
+
+
+class MetadataField(serializers.JSONField):
+    """Any JSON object of the client's, given back equal."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Refuse what is no object; change nothing. Raises: ValidationError."""
+        if not isinstance(data, dict):
+            raise serializers.ValidationError("This must be a JSON object.")
+        return data
+
+
+class OptionsRequest(StrictSerializer):
+    """How the article is composed."""
+
+    max_sentences = StrictInteger(min_value=1, max_value=20, required=False)
+    language = StrictText(max_length=35, required=False)
+
+
+class JobRequest(StrictSerializer):
+    """A request for content work."""
+
+    kind = serializers.ChoiceField(choices=["article"])
+    source_url = StrictText(max_length=URL_CHARS)
+    options = OptionsRequest(required=False)
+    metadata = MetadataField(required=False)
+    priority = serializers.ChoiceField(
+        choices=["realtime", "async", "distribution", "recovery"], required=False
+    )
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Check the body. Raises: Refusal when it is no object; ValidationError."""
+        if not isinstance(data, Mapping):
+            raise Refusal("validation", "The body must be a JSON object.")
+        return super().to_internal_value(data)
+
+
+class EmptyRequest(StrictSerializer):
+    """A command without fields; the body may be absent or an empty object."""
+
+
+class LinksShape(serializers.Serializer[Any]):
+    """Where to go from here; an action is listed while it is possible."""
+
+    self = serializers.URLField()
+    retry = serializers.URLField(required=False)
+    cancel = serializers.URLField(required=False)
+
+
+class AcceptedShape(serializers.Serializer[Any]):
+    """Answer of a 202: the committed state of the job."""
+
+    id = serializers.CharField()
+    status = serializers.ChoiceField(
+        choices=["initial", "generating", "ready", "failed", "canceled"]
+    )
+    round = serializers.IntegerField(help_text="Number of the business round, raised by a retry.")
+    links = LinksShape()
+
+
+class WaitingShape(serializers.Serializer[Any]):
+    """Why a job does not move right now."""
+
+    reason = serializers.CharField()
+    resource = serializers.CharField(allow_null=True)
+    since = serializers.DateTimeField(allow_null=True)
+
+
+class StepShape(serializers.Serializer[Any]):
+    """One step of the workflow."""
+
+    name = serializers.CharField()
+    status = serializers.CharField()
+    attempt = serializers.IntegerField()
+
+
+class ProgressShape(serializers.Serializer[Any]):
+    """How far the present round got."""
+
+    done = serializers.IntegerField()
+    total = serializers.IntegerField()
+    steps = StepShape(many=True)
+
+
+class ErrorShape(serializers.Serializer[Any]):
+    """Why a job failed."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class JobShape(AcceptedShape):
+    """A job as the list shows it."""
+
+    kind = serializers.CharField()
+    source_url = serializers.CharField()
+    title = serializers.CharField(allow_null=True)
+    error = ErrorShape(allow_null=True)
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class JobDetailShape(JobShape):
+    """A job with everything known about it."""
+
+    workflow_id = serializers.CharField()
+    options = serializers.JSONField()
+    metadata = serializers.JSONField()
+    result = serializers.JSONField(allow_null=True)
+    waiting = WaitingShape(allow_null=True)
+    progress = ProgressShape(allow_null=True)
+
+
+class JobPageShape(serializers.Serializer[Any]):
+    """One page of a list."""
+
+    results = JobShape(many=True)
+    next = serializers.URLField(allow_null=True)
+
+
+class PlaceShape(serializers.Serializer[Any]):
+    """A place in the request and what is wrong there."""
+
+    pointer = serializers.CharField()
+    detail = serializers.CharField()
+
+
+class ProblemShape(serializers.Serializer[Any]):
+    """A refusal (RFC 9457)."""
+
+    type = serializers.URLField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    instance = serializers.CharField()
+    request_id = serializers.CharField()
+    retryable = serializers.BooleanField()
+    errors = PlaceShape(many=True, required=False)
+
+
+PRIORITIES: dict[str, Priority] = {
+    "realtime": Priority.REALTIME,
+    "async": Priority.ASYNC,
+    "distribution": Priority.DISTRIBUTION,
+    "recovery": Priority.RECOVERY,
+}

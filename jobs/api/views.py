@@ -1,0 +1,181 @@
+"""The calls on jobs.
+
+Guarantees: each call sees the caller's tenant only; a 202 is sent after the service's write is
+committed; a reading is answered from the business database even while the workflow store is away.
+Leaves to others: what is allowed (``jobs.services.content``), shapes (``jobs.api.presentation``).
+"""
+
+import hashlib
+import logging
+from typing import Any
+
+from django.http import HttpResponse
+from django.utils.http import parse_etags
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from jobs.api import paging, presentation
+from jobs.api.authentication import tenant_of
+from jobs.api.errors import Refusal
+from jobs.api.renderers import encode
+from jobs.api.serializers import (
+    PRIORITIES,
+    AcceptedShape,
+    EmptyRequest,
+    JobDetailShape,
+    JobPageShape,
+    JobRequest,
+    ProblemShape,
+)
+from jobs.models import ContentJob
+from jobs.runtime import get_kernel
+from jobs.services import content
+from kernel import KernelError, Priority, WorkflowInstance
+
+log = logging.getLogger(__name__)
+
+_STATUSES = ("initial", "generating", "ready", "failed", "canceled")
+_LIST_PARAMETERS = frozenset({"status", "limit", "cursor"})
+_PROBLEM = OpenApiResponse(ProblemShape, description="problem+json")
+
+
+class JobsView(APIView):
+    """The tenant's jobs."""
+
+    @extend_schema(
+        operation_id="jobs_create",
+        request=JobRequest,
+        responses={202: AcceptedShape, 400: _PROBLEM, 401: _PROBLEM, 413: _PROBLEM, 422: _PROBLEM},
+    )
+    def post(self, request: Request) -> Response:
+        """Ask for content work. The request is stored when this answers; the work follows."""
+        body = _checked(JobRequest, request)
+        job = content.submit_job(
+            tenant=tenant_of(request),
+            kind=body["kind"],
+            source_url=body["source_url"],
+            options=dict(body.get("options", {})),
+            metadata=body.get("metadata", {}),
+            priority=PRIORITIES.get(body.get("priority", ""), Priority.ASYNC),
+            created_by=request.user,
+        )
+        return _accepted(request, job)
+
+    @extend_schema(
+        operation_id="jobs_list",
+        parameters=[
+            OpenApiParameter("status", enum=_STATUSES),
+            OpenApiParameter("limit", int),
+            OpenApiParameter("cursor", str),
+        ],
+        responses={200: JobPageShape, 400: _PROBLEM, 401: _PROBLEM},
+    )
+    def get(self, request: Request) -> Response:
+        """List the newest jobs first. Follow ``next`` as it is."""
+        status, rows, after = _list_query(request)
+        found = content.list_jobs(tenant_of(request), after=after, limit=rows + 1, status=status)
+        page, more = found[:rows], len(found) > rows
+        following = _next_address(request, page[-1]) if more else None
+        body = {
+            "results": [presentation.summary(request, job) for job in page],
+            "next": following,
+        }
+        return Response(body, headers={"Link": f'<{following}>; rel="next"'} if following else None)
+
+
+class JobView(APIView):
+    """One job."""
+
+    @extend_schema(
+        operation_id="jobs_retrieve",
+        responses={200: JobDetailShape, 304: None, 401: _PROBLEM, 404: _PROBLEM},
+    )
+    def get(self, request: Request, job_id: str) -> HttpResponse:
+        """Read a job: its business facts, why it waits and how far it got."""
+        job = content.get_job(tenant_of(request), job_id)
+        instance, known = _instance(job)
+        body = presentation.detail(request, job, instance, known=known)
+        tag = f'"{hashlib.sha256(encode(body)).hexdigest()[:32]}"'
+        headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+        if _matches(request.META.get("HTTP_IF_NONE_MATCH", ""), tag):
+            return HttpResponse(status=304, headers=headers)
+        return Response(body, headers=headers)
+
+
+class JobRetryView(APIView):
+    """A new round of a failed job."""
+
+    @extend_schema(
+        operation_id="jobs_retry",
+        request=EmptyRequest,
+        responses={202: AcceptedShape, 401: _PROBLEM, 404: _PROBLEM, 409: _PROBLEM},
+    )
+    def post(self, request: Request, job_id: str) -> Response:
+        """Retry a failed job. Of two racing retries one is accepted, the other gets 409."""
+        _checked(EmptyRequest, request)
+        return _accepted(request, content.retry_job(tenant_of(request), job_id))
+
+
+class JobCancelView(APIView):
+    """The end of a job nobody wants any more."""
+
+    @extend_schema(
+        operation_id="jobs_cancel",
+        request=EmptyRequest,
+        responses={202: AcceptedShape, 401: _PROBLEM, 404: _PROBLEM, 409: _PROBLEM},
+    )
+    def post(self, request: Request, job_id: str) -> Response:
+        """Cancel a job. On repeat: the same answer."""
+        _checked(EmptyRequest, request)
+        return _accepted(request, content.cancel_job(tenant_of(request), job_id))
+
+
+def _checked(shape: type[Any], request: Request) -> dict[str, Any]:
+    data = request.data
+    empty = shape is EmptyRequest and hasattr(data, "keys") and not len(data)
+    serializer = shape(data={} if empty else data)
+    serializer.is_valid(raise_exception=True)
+    checked: dict[str, Any] = serializer.validated_data
+    return checked
+
+
+def _accepted(request: Request, job: ContentJob) -> Response:
+    body = presentation.accepted(request, job)
+    return Response(body, status=202, headers={"Location": body["links"]["self"]})
+
+
+def _instance(job: ContentJob) -> tuple[WorkflowInstance | None, bool]:
+    """Ask the kernel; the second value is False when it did not answer."""
+    try:
+        return get_kernel().find(biz_key=job.dispatch_biz_key), True
+    except KernelError as error:
+        log.warning("workflow store unavailable: %s", error)
+        return None, False
+
+
+def _list_query(request: Request) -> tuple[str | None, int, paging.Position | None]:
+    query = request.query_params
+    unknown = sorted(set(query) - _LIST_PARAMETERS)
+    if unknown:
+        known = ", ".join(sorted(_LIST_PARAMETERS))
+        raise Refusal("bad-filter", f"Unknown parameters; known are {known}.")
+    status = query.get("status")
+    if status is not None and status not in _STATUSES:
+        raise Refusal("bad-filter", f"`status` is one of {', '.join(_STATUSES)}.")
+    cursor = query.get("cursor")
+    after = paging.decode_cursor(cursor) if cursor is not None else None
+    return status, paging.page_rows(query.get("limit")), after
+
+
+def _next_address(request: Request, last: ContentJob) -> str:
+    query = request.query_params.copy()
+    query["cursor"] = paging.encode_cursor(last)
+    return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
+
+
+def _matches(header: str, tag: str) -> bool:
+    """Compare weakly, as If-None-Match wants it."""
+    offered = [candidate.removeprefix("W/") for candidate in parse_etags(header)]
+    return tag in offered or "*" in offered

@@ -1,0 +1,148 @@
+"""API tokens: issue, check, revoke; and the ready-made access of the demo stack.
+
+Guarantees: a token's text exists once, in the answer of the call that issued it; the database keeps its
+SHA-256 only; a check is one indexed look-up and a comparison in constant time; revoked and expired
+tokens never pass. Leaves to others: the HTTP header (``jobs.api.authentication``).
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import Q
+from django.utils import timezone
+
+from jobs.models import ApiToken
+from jobs.services.errors import InvalidInput
+
+#: Every token starts with this, so that secret scanners find leaked ones.
+TOKEN_PREFIX = "baton_"  # noqa: S105 -- a public prefix, not a secret
+#: Random bytes of a token.
+TOKEN_BYTES = 32
+#: `last_used_at` is written at most once in this time.
+LAST_USED_GRAIN = timedelta(minutes=1)
+
+_RAW = re.compile(rf"{TOKEN_PREFIX}[A-Za-z0-9_-]{{43}}")
+_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedToken:
+    """A new token and its text, which is shown this once."""
+
+    token: ApiToken
+    raw: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoAccess:
+    """A ready user of the demo stack: console login and API token."""
+
+    username: str
+    password: str
+    token: str
+    tenant: str
+
+
+def issue_token(
+    *, user: AbstractBaseUser, tenant: str, name: str, expires_at: datetime | None = None
+) -> IssuedToken:
+    """Create a token for a user of a tenant.
+
+    Raises:
+        InvalidInput: the tenant is no slug, or the expiry has passed.
+    On repeat: another token.
+    """
+    check_tenant(tenant)
+    if expires_at is not None and expires_at <= timezone.now():
+        raise InvalidInput("the expiry lies in the past; leave it out for a token without end")
+    raw = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
+    token = ApiToken.objects.create(
+        name=name, tenant=tenant, user=user, token_hash=_hash(raw), expires_at=expires_at
+    )
+    return IssuedToken(token=token, raw=raw)
+
+
+def authenticate(raw: str) -> ApiToken | None:
+    """Return the token this text belongs to, with its user; None when it does not pass."""
+    if not _RAW.fullmatch(raw):
+        return None
+    digest = _hash(raw)
+    token = ApiToken.objects.select_related("user").filter(token_hash=digest).first()
+    if token is None or not secrets.compare_digest(token.token_hash, digest):
+        return None
+    now = timezone.now()
+    if token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= now):
+        return None
+    if token.last_used_at is None or now - token.last_used_at >= LAST_USED_GRAIN:
+        stale = Q(last_used_at=None) | Q(last_used_at__lte=now - LAST_USED_GRAIN)
+        ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+    return token
+
+
+def revoke_token(token_id: int) -> bool:
+    """End a token at once; True when this call ended it. On repeat: False, the first time stays."""
+    alive = ApiToken.objects.filter(pk=token_id, revoked_at=None)
+    return alive.update(revoked_at=timezone.now()) == 1
+
+
+def tenant_of_user(user: AbstractBaseUser) -> str | None:
+    """Return the one tenant a user has live tokens of; None when there is none or more than one."""
+    now = timezone.now()
+    live = ApiToken.objects.filter(
+        Q(expires_at=None) | Q(expires_at__gt=now), user_id=user.pk, revoked_at=None
+    )
+    tenants = list(live.values_list("tenant", flat=True).distinct()[:2])
+    return tenants[0] if len(tenants) == 1 else None
+
+
+def check_tenant(tenant: str) -> None:
+    """Refuse what is no tenant slug. Raises: InvalidInput."""
+    if not _TENANT.fullmatch(tenant):
+        raise InvalidInput(
+            "a tenant is a slug: lower-case letters, digits and dashes, at most 63 characters"
+        )
+
+
+def ensure_demo_access(*, username: str = "demo", tenant: str = "demo") -> DemoAccess:
+    """Make the demo stack's user and token, remembered in the data folder (owner-readable).
+
+    On repeat: the same access while it still works; else a new password or token in its place.
+    """
+    path = Path(settings.BATON_DATA_DIR) / "demo_access.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    password = known.get("password") or secrets.token_urlsafe(12)
+    users = get_user_model()._default_manager
+    user, _ = users.get_or_create(username=username)
+    if not user.check_password(password) or not user.is_superuser:
+        user.is_staff = user.is_superuser = user.is_active = True
+        user.set_password(password)
+        user.save()
+    raw = known.get("token", "")
+    token = authenticate(raw)
+    if token is None or token.user_id != user.pk or token.tenant != tenant:
+        raw = issue_token(user=user, tenant=tenant, name="demo stack").raw
+    access = DemoAccess(username=username, password=password, token=raw, tenant=tenant)
+    _remember(path, {"password": password, "token": raw})
+    return access
+
+
+def _hash(raw: str) -> str:
+    return hashlib.sha256(raw.encode()).hexdigest()
+
+
+def _remember(path: Path, values: dict[str, str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(values, file)
+    draft.replace(path)
