@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.retry import Retry
 
 from config.embedded import binaries, ports
 from config.embedded.process import ServerProcess
@@ -43,7 +45,13 @@ class RedisServer(ServerProcess):
         return [str(binaries.redis_server()), *flags]
 
     def _answers(self, pid: int) -> bool:
-        client = redis.Redis(host=ports.HOST, port=self.port, socket_timeout=2.0)
+        client = redis.Redis(
+            host=ports.HOST,
+            port=self.port,
+            socket_connect_timeout=1.0,
+            socket_timeout=1.0,
+            retry=Retry(NoBackoff(), 0),
+        )
         try:
             answer = client.info("server")
         except RedisError:

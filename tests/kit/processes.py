@@ -9,13 +9,13 @@ import contextlib
 import os
 import queue
 import re
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from signal import SIGKILL, Signals
 from typing import Self
 
 from config.embedded.process import die_with_parent
@@ -45,7 +45,7 @@ class Child:
             text=True,
             errors="replace",
             start_new_session=True,
-            preexec_fn=die_with_parent(signal.SIGKILL),
+            preexec_fn=die_with_parent(SIGKILL),
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -86,18 +86,18 @@ class Child:
         self._reader.join(5.0)
         return status
 
-    def signal(self, number: signal.Signals) -> None:
+    def send(self, number: Signals) -> None:
         """Send a signal to the child only."""
         self.process.send_signal(number)
 
-    def signal_group(self, number: signal.Signals) -> None:
+    def send_group(self, number: Signals) -> None:
         """Send a signal to the child and everything it started in its group."""
         os.killpg(self.process.pid, number)
 
     def kill_group(self) -> None:
         """SIGKILL the whole group and reap the child. On repeat: nothing."""
         with contextlib.suppress(ProcessLookupError):
-            self.signal_group(signal.SIGKILL)
+            self.send_group(SIGKILL)
         self.wait(10.0)
 
     def __enter__(self) -> Self:
