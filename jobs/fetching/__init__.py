@@ -1,0 +1,11 @@
+"""The page port's adapter: one public web page in, its title and main text out.
+
+Guarantees: nothing but public web servers is contacted (`guard`), nothing larger or slower than
+the limits is taken (`body`, `jobs.ports.wire`), bytes are read in their real encoding (`decoding`),
+and a page without text is an error (`extraction`). Leaves to others: whether to ask again, and
+robots or rate rules of a site (the step's permit). Design 7.
+"""
+
+from jobs.fetching.fetcher import PageFetcher
+
+__all__ = ["PageFetcher"]
