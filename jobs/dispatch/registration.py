@@ -1,0 +1,62 @@
+"""The calls to the kernel behind an intent: register a round, end a generation.
+
+Guarantees: both may be repeated any number of times; the old generation is ended before the new
+one starts. Leaves to others: what the row says afterwards (`relay`, `recovery`).
+"""
+
+from jobs.dispatch.intent import Intent
+from kernel import Kernel, Plan, Priority, StartResult, UnknownWorkflow
+
+#: Instance statuses in which nothing of it runs any more.
+ENDED = frozenset({"completed", "failed", "canceled"})
+
+
+class StillEnding(Exception):
+    """The older generation's finalizer still runs; the new one has to wait for it."""
+
+
+def register(kernel: Kernel, intent: Intent, *, timeout: float) -> StartResult:
+    """Bring one round to `start_or_resume`; `timeout` is seconds for the kernel's answer.
+
+    Raises:
+        StillEnding: the generation it supersedes has not ended yet.
+        UnknownWorkflow: the model no longer has a plan of the stored type.
+        KernelError: as `start_or_resume`.
+    On repeat: the same answer, or the current one; never a second instance (I2).
+    """
+    if intent.supersedes is not None and not end_generation(
+        kernel, intent.supersedes, reason=f"superseded by {intent.biz_key}"
+    ):
+        raise StillEnding(f"the older generation {intent.supersedes} is still ending")
+    return kernel.start_or_resume(
+        _plan(intent),
+        biz_key=intent.biz_key,
+        input=intent.input,
+        fencing_token=intent.fencing_token,
+        priority=Priority(intent.priority),
+        timeout=timeout,
+    )
+
+
+def end_generation(kernel: Kernel, biz_key: str, *, reason: str) -> bool:
+    """Supersede the instance of a generation. True: there is none, or it has ended.
+
+    False: its failure finalizer still runs and ends it by itself; ask again later.
+    """
+    instance = kernel.find(biz_key=biz_key)
+    if instance is None or instance.status in ENDED:
+        return True
+    if kernel.supersede(instance.workflow_id, reason=reason):
+        return True
+    again = kernel.find(biz_key=biz_key)
+    return again is None or again.status in ENDED
+
+
+def _plan(intent: Intent) -> Plan:
+    for plan in intent.model.dispatch_plans:
+        if plan.type == intent.type:
+            return plan
+    raise UnknownWorkflow(
+        f"{intent.model._meta.label} has no plan of type {intent.type!r} any more; "
+        "add it to dispatch_plans, or cancel the object"
+    )

@@ -1,0 +1,127 @@
+"""What a client may ask for, checked once at entry and frozen.
+
+Guarantees: an accepted entry can be stored, started and given back equal; every fault is named
+with its place. Leaves to others: syntax of the request body (`jobs.api`), and whether the source
+exists (`fetch_page`).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from jobs.models import JobKind
+from jobs.models.access import TENANT_CHARACTERS
+from jobs.plans import SENTENCES_DEFAULT, SENTENCES_MAX, SENTENCES_MIN, URL_CHARACTERS
+from jobs.services.errors import InvalidRequest, Problem
+from kernel import check_json
+from kernel.limits import INPUT_BYTES
+
+#: Kinds with a workflow behind them.
+AVAILABLE_KINDS = frozenset({JobKind.ARTICLE.value})
+#: Bytes left of a workflow's input for ids, URL and options.
+METADATA_BYTES = INPUT_BYTES - 8 * 1024
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
+_TENANT = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A checked request, defaults filled in."""
+
+    kind: str
+    source_url: str
+    options: dict[str, Any]
+    metadata: dict[str, Any]
+
+
+def check_entry(
+    *,
+    tenant: str,
+    kind: str,
+    source_url: str,
+    options: Mapping[str, Any] | None,
+    metadata: Mapping[str, Any] | None,
+) -> Entry:
+    """Return the entry to store.
+
+    Raises:
+        InvalidRequest: with every problem found.
+        InvalidValue: metadata that could not be given back equal (ValueTooLarge: or too big).
+    """
+    options = {} if options is None else options
+    problems = [*_kind(kind), *_url(source_url), *_tenant(tenant), *_options(options)]
+    if metadata is not None and not isinstance(metadata, Mapping):
+        problems.append(Problem(pointer="/metadata", detail="Give a JSON object."))
+    if problems:
+        raise InvalidRequest(problems)
+    kept = {} if metadata is None else dict(metadata)
+    check_json(kept, limit_bytes=METADATA_BYTES, what="metadata")
+    return Entry(
+        kind=kind,
+        source_url=source_url,
+        options={
+            "max_sentences": options.get("max_sentences", SENTENCES_DEFAULT),
+            "language": options.get("language"),
+        },
+        metadata=kept,
+    )
+
+
+def _kind(kind: object) -> Iterator[Problem]:
+    if kind not in AVAILABLE_KINDS:
+        known = ", ".join(sorted(AVAILABLE_KINDS))
+        yield Problem(pointer="/kind", detail=f"Not available; use one of: {known}.")
+
+
+def _tenant(tenant: str) -> Iterator[Problem]:
+    if len(tenant) > TENANT_CHARACTERS or not _TENANT.fullmatch(tenant):
+        yield Problem(pointer="/tenant", detail="A tenant is a slug of at most 64 characters.")
+
+
+def _url(url: object) -> Iterator[Problem]:
+    if not isinstance(url, str) or not url:
+        yield Problem(pointer="/source_url", detail="Give an http or https URL.")
+    elif len(url) > URL_CHARACTERS:
+        yield Problem(pointer="/source_url", detail=f"At most {URL_CHARACTERS} characters.")
+    elif not _is_web_address(url):
+        yield Problem(
+            pointer="/source_url",
+            detail="Give an http or https URL with a host and no spaces or control characters.",
+        )
+
+
+def _is_web_address(url: str) -> bool:
+    if any(character.isspace() or not character.isprintable() for character in url):
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme.lower() in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        return False
+
+
+def _options(options: object) -> Iterator[Problem]:
+    if not isinstance(options, Mapping):
+        yield Problem(pointer="/options", detail="Give a JSON object.")
+        return
+    for name in sorted(str(name) for name in set(options) - {"max_sentences", "language"}):
+        yield Problem(pointer=f"/options/{name}", detail="Unknown option.")
+    sentences = options.get("max_sentences", SENTENCES_DEFAULT)
+    if (
+        isinstance(sentences, bool)
+        or not isinstance(sentences, int)
+        or not SENTENCES_MIN <= sentences <= SENTENCES_MAX
+    ):
+        yield Problem(
+            pointer="/options/max_sentences",
+            detail=f"Give a whole number from {SENTENCES_MIN} to {SENTENCES_MAX}.",
+        )
+    language = options.get("language")
+    if language is not None and not (
+        isinstance(language, str) and len(language) <= 35 and _LANGUAGE.fullmatch(language)
+    ):
+        yield Problem(
+            pointer="/options/language", detail="Give a language tag such as en or pt-BR."
+        )

@@ -1,0 +1,78 @@
+"""What a caller of the services may be told, each with a stable code.
+
+```
+ServiceError
+├─ JobNotFound        no such job for this tenant (also for malformed ids)
+├─ InvalidRequest     the input is wrong; `.problems` names each place
+├─ NotRetryable       the job is over in a way no retry can change, or was refused
+├─ RoundInProgress    the job is still working, or somebody else just started its next round
+└─ AlreadyTerminal    a cancel came after the end
+```
+"""
+
+from dataclasses import dataclass
+
+
+class ServiceError(Exception):
+    """A request the business refuses; nothing was written."""
+
+    #: Stable identifier, safe to branch on.
+    code = "service_error"
+
+
+class JobNotFound(ServiceError):
+    """There is no such job."""
+
+    code = "not_found"
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        super().__init__("There is no such job.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One wrong place in a request: a JSON pointer and a sentence."""
+
+    pointer: str
+    detail: str
+
+
+class InvalidRequest(ServiceError):
+    """The request says something that cannot be accepted."""
+
+    code = "validation"
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(f"{p.pointer}: {p.detail}" for p in problems))
+
+
+class NotRetryable(ServiceError):
+    """Only a failed job can be retried; `status` says what it is instead."""
+
+    code = "not_retryable"
+
+    def __init__(self, status: str) -> None:
+        self.status = status
+        super().__init__(f"The job is {status}; only a failed job can be retried.")
+
+
+class RoundInProgress(ServiceError):
+    """A round of this job is under way; `status` is the job's."""
+
+    code = "round_in_progress"
+
+    def __init__(self, status: str) -> None:
+        self.status = status
+        super().__init__(f"The job is {status}: a round is under way; wait for its end.")
+
+
+class AlreadyTerminal(ServiceError):
+    """The job ended before the cancel; `status` says how."""
+
+    code = "already_terminal"
+
+    def __init__(self, status: str) -> None:
+        self.status = status
+        super().__init__(f"The job is {status} already; there is nothing left to cancel.")
