@@ -1,0 +1,93 @@
+# Baton's commands. Bare `make` lists them; each does its own set-up. No root, no Docker.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV  := .venv
+PY    := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+# Parallel test processes; `make test JOBS=4` overrides.
+JOBS  ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# Passed on to the target's program, as in `make test ARGS="tests/lua -k pop"`.
+ARGS  ?=
+# The Python to build the environment from; `make setup PYTHON=/path/to/python3.12` overrides.
+PYTHON ?=
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(STAMP) ## Create .venv and install the locked packages
+
+.PHONY: demo
+demo: $(STAMP) ## Run real jobs on a real stack, kill a worker, show that nothing is lost
+	@$(PY) manage.py demo $(ARGS)
+
+.PHONY: up
+up: $(STAMP) ## Run the whole stack in this terminal until Ctrl-C
+	@exec $(PY) manage.py up $(ARGS)
+
+.PHONY: test
+test: $(STAMP) ## Run the tests on real servers (ARGS="-k name" selects)
+	@$(PY) -m pytest -n $(JOBS) $(ARGS)
+
+.PHONY: check
+check: $(STAMP) ## Format, lint, types, import rules and the repository's own rules
+	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+	@$(VENV)/bin/lint-imports
+	@$(PY) -m pytest -q tests/repo
+
+.PHONY: lint
+lint: $(STAMP) ## Lint and types only
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+
+.PHONY: format
+format: $(STAMP) ## Format the code and apply the safe fixes
+	@$(PY) -m ruff format .
+	@$(PY) -m ruff check --fix .
+
+.PHONY: bench
+bench: $(STAMP) ## Measure throughput, start, end to end and takeover beside the raw limits
+	@$(PY) -m bench $(ARGS)
+
+.PHONY: lock
+lock: $(STAMP) ## Write requirements.lock anew from pyproject.toml
+	@$(PY) -m pip install --quiet uv
+	@$(PY) -m uv pip compile pyproject.toml --extra dev --python-version 3.11 --universal \
+		--generate-hashes --no-header --quiet --output-file requirements.lock
+
+.PHONY: clean
+clean: ## Remove .venv and caches (the data folder .data stays)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): requirements.lock
+	@python=; \
+	for candidate in $(PYTHON) python3.13 python3.12 python3.11 python3 python; do \
+		if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+		then python=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+		echo "make: no Python 3.11 or newer found (tried python3.13, 3.12, 3.11, python3);" >&2; \
+		echo "      install one, or name it: make setup PYTHON=/path/to/python3" >&2; exit 1; \
+	fi; \
+	if [ -x $(PY) ] && $(PY) -m pip --version >/dev/null 2>&1; then :; \
+	elif "$$python" -c 'import venv, ensurepip' 2>/dev/null; then \
+		"$$python" -m venv --clear $(VENV); \
+	elif "$$python" -c 'import venv, pip' 2>/dev/null; then \
+		"$$python" -m venv --clear --without-pip $(VENV) && \
+		"$$python" -m pip --quiet --python $(PY) install pip; \
+	else \
+		echo "make: $$python has neither ensurepip nor pip, so no environment can be made;" >&2; \
+		echo "      install python3-venv (Debian, Ubuntu: apt-get install python3-venv)," >&2; \
+		echo "      or name another one: make setup PYTHON=/path/to/python3" >&2; exit 1; \
+	fi; \
+	echo "Installing the locked packages into $(VENV) (about 30 s) ..." >&2; \
+	$(PY) -m pip install --quiet --no-input --disable-pip-version-check --require-hashes \
+		--requirement requirements.lock
+	@touch $@
