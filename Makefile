@@ -68,12 +68,12 @@ clean: ## Remove .venv and caches (the data folder .data stays)
 
 $(STAMP): requirements.lock
 	@python=; \
-	for candidate in $(PYTHON) python3.13 python3.12 python3.11 python3 python; do \
+	for candidate in $(PYTHON) python3.11 python3.12 python3.13 python3 python; do \
 		if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
 		then python=$$candidate; break; fi; \
 	done; \
 	if [ -z "$$python" ]; then \
-		echo "make: no Python 3.11 or newer found (tried python3.13, 3.12, 3.11, python3);" >&2; \
+		echo "make: no Python 3.11 or newer found (tried python3.11, 3.12, 3.13, python3);" >&2; \
 		echo "      install one, or name it: make setup PYTHON=/path/to/python3" >&2; exit 1; \
 	fi; \
 	if [ -x $(PY) ] && $(PY) -m pip --version >/dev/null 2>&1; then :; \
@@ -88,6 +88,6 @@ $(STAMP): requirements.lock
 		echo "      or name another one: make setup PYTHON=/path/to/python3" >&2; exit 1; \
 	fi; \
 	echo "Installing the locked packages into $(VENV) (about 30 s) ..." >&2; \
-	$(PY) -m pip install --quiet --no-input --disable-pip-version-check --require-hashes \
-		--requirement requirements.lock
+	$(PY) -m pip install -qq --no-input --disable-pip-version-check --no-compile \
+		--require-hashes --requirement requirements.lock
 	@touch $@
