@@ -19,42 +19,49 @@ from kernel import Kernel, KernelConfig
 #: Seconds after which an undelivered wakeup is worthless: the tick has looked by then.
 WAKE_EXPIRES_SECONDS = 3600
 
-_lock = threading.Lock()
-#: The kernel and the process it was built in.
-_built: tuple[int, Kernel] | None = None
+
+class _ProcessKernel:
+    """The kernel of one process; a forked child starts with none."""
+
+    def __init__(self) -> None:
+        self.forget()
+        os.register_at_fork(after_in_child=self.forget)
+
+    def forget(self) -> None:
+        # A lock held by another thread during the fork would stay locked in the child for ever.
+        self.lock = threading.Lock()
+        self.kernel: Kernel | None = None
+
+
+_process = _ProcessKernel()
 
 
 def get_kernel() -> Kernel:
     """Return this process's kernel, building it on first use. On repeat: the same one."""
-    global _built
-    built = _built
-    if built is not None and built[0] == os.getpid():
-        return built[1]
-    with _lock:
-        if _built is None or _built[0] != os.getpid():
-            _built = (os.getpid(), _build())
-        return _built[1]
+    if _process.kernel is None:
+        with _process.lock:
+            if _process.kernel is None:
+                _process.kernel = _build()
+    return _process.kernel
 
 
 def close_kernel() -> None:
     """Close this process's kernel, if it built one. On repeat: nothing."""
-    global _built
-    with _lock:
-        built, _built = _built, None
-    if built is not None and built[0] == os.getpid():
-        built[1].close()
+    with _process.lock:
+        kernel, _process.kernel = _process.kernel, None
+    if kernel is not None:
+        kernel.close()
 
 
 @contextmanager
 def using_kernel(kernel: Kernel) -> Iterator[Kernel]:
     """Let this process use a given kernel for a while; for tests and commands."""
-    global _built
-    before, _built = _built, (os.getpid(), kernel)
     register_plans(kernel)
+    before, _process.kernel = _process.kernel, kernel
     try:
         yield kernel
     finally:
-        _built = before
+        _process.kernel = before
 
 
 def kernel_config() -> KernelConfig:

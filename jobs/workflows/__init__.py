@@ -1,0 +1,15 @@
+"""The definitions of the reference business, as workers find them.
+
+Guarantees: imported by workers only (`jobs.worker`); an app's `workflows` module offers
+`definitions()`. Leaves to others: the plans (`jobs.plans`), which publishers import.
+"""
+
+from jobs.activities.outside import ports_from_settings
+from jobs.workflows.article import article_definition
+from kernel import Definition
+
+
+def definitions() -> list[Definition]:
+    """Build every definition of this app, its ports taken from the settings."""
+    ports = ports_from_settings()
+    return [article_definition(ports)]
