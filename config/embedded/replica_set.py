@@ -11,7 +11,7 @@ from typing import Any
 from pymongo import MongoClient
 from pymongo.errors import ConfigurationError, OperationFailure, PyMongoError
 
-from config.embedded.errors import NotReplicaSet
+from kernel.errors import NotAReplicaSet
 
 #: Name of the embedded set.
 NAME = "rs0"
@@ -72,7 +72,7 @@ def _move(client: MongoClient[dict[str, Any]], address: str) -> bool:
 def require_replica_set(url: str, *, timeout: float = 5.0) -> None:
     """Check that the MongoDB at `url` answers and is a replica set (or a mongos).
 
-    Raises: NotReplicaSet, saying what to change; the address in it carries no password.
+    Raises: NotAReplicaSet, saying what to change; the address in it carries no password.
     """
     milliseconds = int(timeout * 1000)
     try:
@@ -80,16 +80,16 @@ def require_replica_set(url: str, *, timeout: float = 5.0) -> None:
             url, serverSelectionTimeoutMS=milliseconds, connectTimeoutMS=milliseconds
         )
     except (PyMongoError, ValueError) as problem:
-        raise NotReplicaSet(f"BATON_MONGO_URL is no MongoDB address: {problem}.") from problem
+        raise NotAReplicaSet(f"BATON_MONGO_URL is no MongoDB address: {problem}.") from problem
     with client:
         try:
             answer = client.admin.command("hello")
         except ConfigurationError as problem:
-            raise NotReplicaSet(f"BATON_MONGO_URL: {problem}. {_HOW_TO_FIX}") from problem
+            raise NotAReplicaSet(f"BATON_MONGO_URL: {problem}. {_HOW_TO_FIX}") from problem
         except PyMongoError as problem:
-            raise NotReplicaSet(
+            raise NotAReplicaSet(
                 f"the MongoDB of BATON_MONGO_URL did not answer as a replica set within "
                 f"{timeout:.0f} s: {str(problem)[:300]}. {_HOW_TO_FIX}"
             ) from problem
     if not answer.get("setName") and answer.get("msg") != "isdbgrid":
-        raise NotReplicaSet(f"the MongoDB of BATON_MONGO_URL is no replica set. {_HOW_TO_FIX}")
+        raise NotAReplicaSet(f"the MongoDB of BATON_MONGO_URL is no replica set. {_HOW_TO_FIX}")

@@ -12,7 +12,6 @@ from pymongo import MongoClient, WriteConcern
 from config.embedded import (
     AlreadyRunning,
     MongoServer,
-    NotReplicaSet,
     PortTaken,
     RedisServer,
     StartFailed,
@@ -20,6 +19,7 @@ from config.embedded import (
     pidfile,
     require_replica_set,
 )
+from kernel.errors import NotAReplicaSet
 from tests.kit.processes import python_code
 from tests.kit.waiting import eventually
 
@@ -165,11 +165,11 @@ class StandaloneMongo(MongoServer):
 def test_a_standalone_mongod_is_refused_with_the_fix(tmp_path: Path) -> None:
     with StandaloneMongo(tmp_path) as server:
         for url in (f"mongodb://127.0.0.1:{server.port}", server.url):
-            with pytest.raises(NotReplicaSet, match=r"rs\.initiate\(\)"):
+            with pytest.raises(NotAReplicaSet, match=r"rs\.initiate\(\)"):
                 require_replica_set(url, timeout=1.0)
 
 
 @pytest.mark.parametrize("url", ["mongodb://127.0.0.1:1/?replicaSet=rs0", "http://x", "mongodb://"])
 def test_an_address_that_does_not_work_is_refused_with_the_fix(url: str) -> None:
-    with pytest.raises(NotReplicaSet, match="BATON_MONGO_URL"):
+    with pytest.raises(NotAReplicaSet, match="BATON_MONGO_URL"):
         require_replica_set(url, timeout=0.2)

@@ -1,0 +1,1 @@
+"""`up`, `demo` and `prepare`, found by Django through the `config` app."""

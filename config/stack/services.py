@@ -1,0 +1,103 @@
+"""The processes of a Baton deployment as the dev stack runs them, and where they listen.
+
+Guarantees the same commands as `docker-compose.yml`: one worker a queue, one for `control`, beat,
+web and Flower. Leaves running them to `supervisor`, the servers to `stack`.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from config.embedded import ports
+from config.stack.spec import ProcessSpec
+
+#: Queues of the workflows, each with a worker of its own.
+WORK_QUEUES = ("content",)
+#: Queue of the clockwork: tick and reconcile.
+CONTROL_QUEUE = "control"
+
+WEB_PORT = 8000
+FLOWER_PORT = 5555
+
+#: Seconds a worker may take to finish the steps it runs.
+WORKER_STOP_TIMEOUT = 40.0
+
+_BEAT_STAGE, _WORKER_STAGE, _FLOWER_STAGE, _WEB_STAGE = range(4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackOptions:
+    """What the caller may choose."""
+
+    data_dir: Path
+    #: Port of the web process; None takes the usual one or, if taken, any free one.
+    web_port: int | None = None
+    flower_port: int | None = None
+    flower: bool = True
+    #: Pool processes of each work queue's worker.
+    concurrency: int = 2
+
+
+def choose_port(wanted: int | None, usual: int) -> int:
+    """Return the port asked for, else the usual one if free, else any free one."""
+    if wanted is not None:
+        return wanted
+    return usual if ports.is_free(usual) else ports.free_port()
+
+
+def web(port: int, env: Mapping[str, str]) -> ProcessSpec:
+    """The API and the console under uvicorn."""
+    options = ("--host", ports.HOST, "--port", str(port), "--lifespan", "off")
+    return ProcessSpec(
+        name="web",
+        # Open streams would hold a plain shutdown up for ever.
+        command=(
+            *(sys.executable, "-m", "uvicorn", "config.asgi:application", *options),
+            *("--timeout-graceful-shutdown", "2", "--no-access-log"),
+        ),
+        env=env,
+        ready_pattern="Uvicorn running on",
+        stop_stage=_WEB_STAGE,
+    )
+
+
+def worker(queue: str, *, concurrency: int, env: Mapping[str, str]) -> ProcessSpec:
+    """A Celery worker for one queue."""
+    return ProcessSpec(
+        name=queue,
+        command=(
+            *_celery("worker", "-Q", queue, "-n", f"{queue}@%h", "-c", str(concurrency)),
+            *("--without-gossip", "--without-mingle", "--task-events", "--loglevel", "INFO"),
+        ),
+        env=env,
+        ready_pattern=r"\bready\.",
+        stop_stage=_WORKER_STAGE,
+        stop_timeout=WORKER_STOP_TIMEOUT,
+    )
+
+
+def beat(data_dir: Path, env: Mapping[str, str]) -> ProcessSpec:
+    """The clock that rings tick and reconcile."""
+    schedule = data_dir / "celerybeat-schedule"
+    return ProcessSpec(
+        name="beat",
+        command=_celery("beat", "--schedule", str(schedule), "--pidfile=", "--loglevel", "INFO"),
+        env=env,
+        stop_stage=_BEAT_STAGE,
+    )
+
+
+def flower(port: int, auth: str, env: Mapping[str, str]) -> ProcessSpec:
+    """Celery's own monitor, behind basic auth."""
+    return ProcessSpec(
+        name="flower",
+        command=_celery("flower", f"--address={ports.HOST}", f"--port={port}"),
+        # In the environment, not on the command line, where every local user could read it.
+        env={**env, "FLOWER_BASIC_AUTH": auth},
+        stop_stage=_FLOWER_STAGE,
+    )
+
+
+def _celery(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "celery", "-A", "config", *arguments)

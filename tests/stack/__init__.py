@@ -1,0 +1,1 @@
+"""The dev stack: its supervisor, its commands, its production-like twin."""
