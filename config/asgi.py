@@ -1,6 +1,7 @@
 """The ASGI application served by uvicorn.
 
-Guarantees: Django is set up once, before the first request. Leaves to others: routing (``config.urls``).
+Guarantees: Django is set up once, before the first request; no request's body grows without bound.
+Leaves to others: routing (``config.urls``).
 """
 
 import os
@@ -9,4 +10,8 @@ from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
-application = get_asgi_application()
+django_application = get_asgi_application()
+
+from jobs.api.body_limit import BodyLimit  # noqa: E402 -- apps must be loaded first
+
+application = BodyLimit(django_application)

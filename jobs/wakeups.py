@@ -1,12 +1,13 @@
 """The Celery tasks: ``baton.wake``, ``baton.tick``, ``baton.reconcile``.
 
-Guarantees: a message says that something may be due, never what; losing, repeating or reordering one
-changes nothing, and none of them fails: a server that is away costs one log line.
-Leaves to others: everything that is done (``kernel``, ``jobs.dispatch.recovery``). Design 2.2, 2.3.
+Guarantees: a message says that something may be due, never what; losing, repeating or reordering
+one changes nothing, and none of them fails: a server that is away costs one log line. Leaves to
+others: everything that is done (``kernel``, ``jobs.dispatch.recovery``). Design 2.2, 2.3.
 """
 
 import logging
 from collections.abc import Callable
+from functools import cache
 
 from celery import shared_task
 from django.db import Error as DatabaseError
@@ -27,18 +28,16 @@ def wake(queue: object = None, *_: object, **__: object) -> None:
 
     On repeat: finds nothing due. A queue nobody knows is dropped with a log line.
     """
-    kernel = worker_kernel()
-    known = known_queues(kernel)
-    if not isinstance(queue, str) or queue not in known:
+    if not isinstance(queue, str) or queue not in served_queues():
         log.warning("wakeup for an unknown queue dropped", extra={"queue": repr(queue)[:100]})
         return
-    _run("wake", lambda: kernel.drain(queues=[queue]))
+    _run("wake", lambda: worker_kernel().drain(queues=[queue]))
 
 
 @shared_task(name="baton.tick", ignore_result=True)
 def tick(*_: object, **__: object) -> None:
     """Look at timers and lapsed leases. On repeat: harmless."""
-    _run("tick", get_kernel().tick)
+    _run("tick", lambda: get_kernel().tick())
 
 
 @shared_task(name="baton.reconcile", ignore_result=True)
@@ -49,7 +48,7 @@ def reconcile(*_: object, **__: object) -> None:
     """
     from jobs.dispatch import recovery
 
-    _run("reconcile", get_kernel().reconcile)
+    _run("reconcile", lambda: get_kernel().reconcile())
     _run("dispatch", lambda: recovery.dispatch_due(limit=DISPATCHES_PER_RUN))
 
 
@@ -60,6 +59,14 @@ def worker_kernel() -> Kernel:
     kernel = get_kernel()
     worker.register_definitions(kernel)
     return kernel
+
+
+@cache
+def served_queues() -> frozenset[str]:
+    """Return the queues that some installed definition's wakeups travel on."""
+    from jobs import worker
+
+    return frozenset(definition.plan.queue for definition in worker.installed_definitions())
 
 
 def _run(duty: str, call: Callable[[], object]) -> None:

@@ -1,7 +1,7 @@
 """The two Django apps of the console: its own app, and the admin with our site as the default one.
 
-Guarantees: ``admin.site`` is :class:`ops_console.site.OpsSite`, so that every ``ModelAdmin`` in the
-project lands on the console. Leaves to others: the admins themselves (``ops_console.admin``).
+Guarantees: ``admin.site`` is :class:`ops_console.site.OpsSite`, so that every ``ModelAdmin`` in
+the project lands on the console. Leaves to others: the admins themselves (``ops_console.admin``).
 """
 
 from django.apps import AppConfig

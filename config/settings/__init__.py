@@ -1,8 +1,9 @@
 """Django's settings, all from ``BATON_*`` environment variables.
 
-Guarantees: no secret and no machine path is written here; every ``BATON_*`` value appears as a setting
-of the same name, so that tests may override it. Leaves to others: reading and checking the environment
-(``env``), the business database (``databases``), logs (``logs``), Celery (``transport``).
+Guarantees: no secret and no machine path is written here; every ``BATON_*`` value appears as a
+setting of the same name, so that tests may override it. Leaves to others: reading and checking the
+environment (``env``), the business database (``databases``), logs (``logs``), Celery
+(``transport``).
 """
 
 from config.settings.databases import business_database
@@ -117,6 +118,8 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["jobs.api.renderers.ApiRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "jobs.api.errors.exception_handler",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "jobs.api.renderers.ApiNegotiation",
+    "URL_FORMAT_OVERRIDE": None,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
 SPECTACULAR_SETTINGS = {

@@ -1,8 +1,9 @@
 """Turn BATON_DATABASE_URL into Django's DATABASES entry.
 
-Guarantees: SQLite runs in WAL with full synchronisation, immediate transactions and a busy timeout, so
-that an accepted request survives a power cut and two writers wait for each other instead of failing.
-Leaves to others: which URL (``config.settings.env``) and the schema (migrations).
+Guarantees: SQLite runs in WAL with full synchronisation, immediate transactions and a busy
+timeout, so that an accepted request survives a power cut and two writers wait for each other
+instead of failing. Leaves to others: which URL (``config.settings.env``) and the schema
+(migrations).
 """
 
 from pathlib import Path
@@ -13,6 +14,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 #: Seconds a SQLite writer waits for another one.
 SQLITE_BUSY_SECONDS = 20
+#: Readers beside one writer, and commits that are on disk when they answer.
+_SQLITE_PRAGMAS = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"
 #: Seconds a PostgreSQL connection may take to come up.
 POSTGRES_CONNECT_SECONDS = 5
 
@@ -55,7 +58,7 @@ def _sqlite(path: Path) -> dict[str, Any]:
         "OPTIONS": {
             "timeout": SQLITE_BUSY_SECONDS,
             "transaction_mode": "IMMEDIATE",
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON",
+            "init_command": _SQLITE_PRAGMAS,
         },
         # A file, not memory: Celery workers and threads of a test see the same rows.
         "TEST": {"NAME": str(path.with_name(f"test_{path.name}"))},

@@ -1,8 +1,8 @@
 """Read every ``BATON_*`` environment variable into one typed, frozen value.
 
-Guarantees: a bad value stops the process at start with a sentence that names the variable and what to
-write instead; nothing else in the project reads ``os.environ`` for its configuration.
-Leaves to others: turning the values into Django's and Celery's settings (``config.settings``).
+Guarantees: a bad value stops the process at start with a sentence that names the variable and what
+to write instead; nothing else in the project reads ``os.environ`` for its configuration. Leaves to
+others: turning the values into Django's and Celery's settings (``config.settings``).
 """
 
 from pathlib import Path
@@ -105,7 +105,7 @@ class BatonEnv(BaseSettings):
 
     @property
     def effective_broker_url(self) -> str:
-        """The broker's URL: its own, else the hints' Redis, else a Redis on the usual local port."""
+        """The broker: its own, else the hints' Redis, else a Redis on the usual local port."""
         return self.broker_url or self.redis_url or "redis://127.0.0.1:6379/0"
 
 

@@ -1,8 +1,8 @@
 """Keep Django's SECRET_KEY in the data folder when the environment gives none.
 
-Guarantees: the key is made once, readable by its owner only, and never half-written: processes that
-start together agree on one key.
-Leaves to others: keys of production, which come from BATON_SECRET_KEY.
+Guarantees: the key is made once, readable by its owner only, and never half-written: processes
+that start together agree on one key. Leaves to others: keys of production, which come from
+BATON_SECRET_KEY.
 """
 
 import os

@@ -1,8 +1,9 @@
 """Celery's configuration: a transport for wakeups that is trusted with nothing.
 
-Guarantees: JSON only; no results; no time limits; a busy child hoards no message beside an idle one;
-publishing gives up within about a second when the broker is away, so that ringing never holds an answer.
-Leaves to others: the tasks (``jobs.wakeups``) and what they mean (``kernel``). Design 2.2, 2.3.
+Guarantees: JSON only; no results; no time limits; a busy child hoards no message beside an idle
+one; publishing gives up within a fraction of a second when the broker is away, so that ringing
+never holds an answer. Leaves to others: the tasks (``jobs.wakeups``) and what they mean
+(``kernel``). Design 2.2, 2.3.
 """
 
 from typing import Any

@@ -1,7 +1,8 @@
 """Who is asking, and for which tenant.
 
-Guarantees: a bearer token decides before a session does; a session writes only with its CSRF token; a
-caller without a tenant sees nothing. Leaves to others: tokens themselves (``jobs.services.access``).
+Guarantees: a bearer token decides before a session does; a session writes only with its CSRF
+token; a caller without a tenant sees nothing. Leaves to others: tokens themselves
+(``jobs.services.access``).
 """
 
 from typing import Any
@@ -36,7 +37,7 @@ class BearerAuthentication(BaseAuthentication):
             raise AuthenticationFailed("The token is unknown, expired or revoked.")
         return token.user, token
 
-    def authenticate_header(self, request: Request) -> str:
+    def authenticate_header(self, request: Request) -> str:  # noqa: ARG002 -- DRF's signature
         """Return the challenge of a 401."""
         return _CHALLENGE
 
@@ -44,7 +45,7 @@ class BearerAuthentication(BaseAuthentication):
 class TenantSessionAuthentication(SessionAuthentication):
     """A browser session of the console; writing needs the CSRF token."""
 
-    def authenticate_header(self, request: Request) -> str:
+    def authenticate_header(self, request: Request) -> str:  # noqa: ARG002 -- DRF's signature
         """Return the challenge of a 401."""
         return _CHALLENGE
 
@@ -54,7 +55,7 @@ class HasTenant(BasePermission):
 
     message = "These credentials belong to no tenant, or to several; use a tenant's token."
 
-    def has_permission(self, request: Request, view: APIView) -> bool:
+    def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002 -- DRF's
         """Judge the caller and remember its tenant on the request."""
         tenant = _tenant(request)
         request.tenant = tenant  # type: ignore[attr-defined]

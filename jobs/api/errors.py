@@ -163,8 +163,9 @@ def _from_domain(error: service.ServiceError | KernelError) -> Refusal:
     if isinstance(error, Unavailable):
         log.warning("kernel unavailable", exc_info=error)
         return Refusal("unavailable", "The workflow store does not answer.")
-    if isinstance(error, service.InvalidInput):
-        return Refusal("validation", str(error))
+    if isinstance(error, service.InvalidRequest):
+        places = [{"pointer": at.pointer, "detail": at.detail} for at in error.problems]
+        return Refusal("validation", errors=places)
     return Refusal("internal")
 
 

@@ -1,9 +1,9 @@
 """Liveness and readiness of the web process.
 
-Guarantees: live means the process answers; ready means it can accept requests, which needs the business
-database only. A store that is away is reported, not held against the process: requests are accepted
-without it, and taking every web process out of rotation would lose them.
-Leaves to others: progress of the work itself (console, metrics).
+Guarantees: live means the process answers; ready means it can accept requests, which needs the
+business database only. A store that is away is reported, not held against the process: requests
+are accepted without it, and taking every web process out of rotation would lose them. Leaves to
+others: progress of the work itself (console, metrics).
 """
 
 import logging
@@ -17,12 +17,12 @@ from kernel import KernelError
 log = logging.getLogger(__name__)
 
 
-def live(request: HttpRequest) -> JsonResponse:
+def live(_request: HttpRequest) -> JsonResponse:
     """Answer 200 as long as the process answers at all."""
     return _answer({"status": "ok"}, 200)
 
 
-def ready(request: HttpRequest) -> JsonResponse:
+def ready(_request: HttpRequest) -> JsonResponse:
     """Answer 200 when requests can be accepted, 503 when not; each check by name."""
     database = _database_answers()
     checks = {

@@ -1,7 +1,8 @@
 """What every request gets: an id, a log line, and problem+json for all errors below ``/api/``.
 
-Guarantees: the id in the answer's ``Request-Id``, in problems and in log lines is the same; a client's
-own id is kept when it is sane. Leaves to others: errors inside views (``jobs.api.errors``).
+Guarantees: the id in the answer's ``Request-Id``, in problems and in log lines is the same; a
+client's own id is kept when it is sane. Leaves to others: errors inside views
+(``jobs.api.errors``).
 """
 
 import re

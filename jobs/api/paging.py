@@ -14,7 +14,7 @@ from jobs.models import ContentJob
 
 #: Rows of a page, when the client names no number and at most.
 PAGE_ROWS = 50
-PAGE_ROWS_MAX = 200
+PAGE_ROWS_MAX = 100
 _CURSOR_CHARS = 300
 
 Position = tuple[datetime, str]

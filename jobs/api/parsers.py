@@ -1,7 +1,7 @@
 """Read request bodies: strict JSON of bounded size.
 
-Guarantees: what parses comes back equal; repeated names, NaN, Infinity, numbers that overflow and deep
-nesting are refused with a typed problem, and a body over the limit is not read to its end.
+Guarantees: what parses comes back equal; repeated names, NaN, Infinity, numbers that overflow and
+deep nesting are refused with a typed problem, and a body over the limit is not read to its end.
 Leaves to others: which fields a request has (``jobs.api.serializers``).
 """
 
@@ -17,7 +17,7 @@ from jobs.api.errors import Refusal
 #: Largest body of a request, bytes.
 BODY_BYTES = 256 * 1024
 #: Deepest nesting of a body, levels.
-NESTING_LEVELS = 100
+NESTING_LEVELS = 128
 #: Digits of the largest 64-bit integer; longer literals cannot be kept.
 _INTEGER_DIGITS = 20
 
@@ -30,7 +30,7 @@ class StrictJSONParser(BaseParser):
     def parse(
         self,
         stream: IO[bytes],
-        media_type: str | None = None,
+        media_type: str | None = None,  # noqa: ARG002 -- DRF's signature
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
         """Return the parsed body.

@@ -23,7 +23,7 @@ def accepted(request: Request, job: ContentJob) -> dict[str, Any]:
     return {
         "id": job.pk,
         "status": str(job.status),
-        "round": job.dispatch_fencing_token,
+        "round": job.round,
         "links": _links(request, job),
     }
 
@@ -52,7 +52,7 @@ def detail(
     )
     return {
         **summary(request, job),
-        "workflow_id": job.workflow_id,
+        "workflow_id": None if instance is None else instance.workflow_id,
         "options": job.options,
         "metadata": job.metadata,
         "result": job.result,

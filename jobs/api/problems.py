@@ -44,8 +44,10 @@ PROBLEMS: dict[str, ProblemType] = _table(
         "malformed-json",
         400,
         "The body is not JSON",
-        "Send one JSON object in UTF-8. NaN, Infinity, repeated names in an object and nesting beyond "
-        "the limit are refused too, because they could not be given back as they came.",
+        (
+            "Send one JSON object in UTF-8. NaN, Infinity, repeated names in an object and nesting "
+            "beyond the limit are refused too, because they could not be given back as they came."
+        ),
         False,
     ),
     (
@@ -122,8 +124,7 @@ PROBLEMS: dict[str, ProblemType] = _table(
         "too-large",
         413,
         "The body is too large",
-        "Send fewer bytes than the limit in `limit_bytes`; keep big things elsewhere and send a "
-        "reference.",
+        "Send at most `limit_bytes`; keep big things elsewhere and send a reference.",
         False,
     ),
     (
@@ -137,16 +138,20 @@ PROBLEMS: dict[str, ProblemType] = _table(
         "validation",
         422,
         "The request is well formed, but something in it is not valid",
-        "Correct each place listed in `errors` (JSON pointers into the body). Unknown fields are "
-        "refused, so that a misspelt one is never ignored.",
+        (
+            "Correct each place listed in `errors` (JSON pointers into the body). Unknown fields "
+            "are refused, so that a misspelt one is never ignored."
+        ),
         False,
     ),
     (
         "value-not-kept",
         422,
         "A value cannot be kept exactly as it is",
-        "Values come back equal or are refused: integers beyond 64 bit, lone surrogates, NUL where it "
-        "cannot be stored and too deep nesting are refused. `errors` names the place.",
+        (
+            "Values come back equal or are refused: integers beyond 64 bit, lone surrogates, NUL "
+            "where it cannot be stored and too deep nesting. `errors` names the place."
+        ),
         False,
     ),
     (
@@ -160,7 +165,7 @@ PROBLEMS: dict[str, ProblemType] = _table(
         "internal",
         500,
         "Something went wrong on our side",
-        "Report the `request_id`. Whether the request took effect is unknown: read before repeating.",
+        "Report the `request_id`. Its effect is unknown: read before repeating.",
         True,
     ),
     (

@@ -1,7 +1,7 @@
 """Choose and write the representation: JSON, always.
 
-Guarantees: a client that accepts only problem+json is served too; strings that UTF-8 cannot hold never
-break an answer. Leaves to others: the shape of the answers (``jobs.api.presentation``).
+Guarantees: a client that accepts only problem+json is served too; strings that UTF-8 cannot hold
+never break an answer. Leaves to others: the shape of the answers (``jobs.api.presentation``).
 """
 
 import json
@@ -26,8 +26,8 @@ class ApiRenderer(BaseRenderer):
     def render(
         self,
         data: Any,
-        accepted_media_type: str | None = None,
-        renderer_context: Mapping[str, Any] | None = None,
+        accepted_media_type: str | None = None,  # noqa: ARG002 -- DRF's signature
+        renderer_context: Mapping[str, Any] | None = None,  # noqa: ARG002 -- DRF's signature
     ) -> bytes:
         """Encode the answer; nothing for an answer without a body."""
         return b"" if data is None else encode(data)
@@ -52,5 +52,5 @@ class ApiNegotiation(DefaultContentNegotiation):
 
 
 def encode(data: Any) -> bytes:
-    """Return the bytes of an answer; equal data give equal bytes, so that an ETag can be their hash."""
+    """Return an answer's bytes; equal data give equal bytes: an ETag can be their hash."""
     return json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode()

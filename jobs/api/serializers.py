@@ -26,7 +26,7 @@ class StrictSerializer(serializers.Serializer[Any]):
             if unknown:
                 known = ", ".join(sorted(self.fields))
                 raise serializers.ValidationError(
-                    {name: f"There is no such field; known are {known}." for name in unknown}
+                    dict.fromkeys(unknown, f"There is no such field; known are {known}.")
                 )
         return super().to_internal_value(data)
 
@@ -68,7 +68,7 @@ class OptionsRequest(StrictSerializer):
     """How the article is composed."""
 
     max_sentences = StrictInteger(min_value=1, max_value=20, required=False)
-    language = StrictText(max_length=35, required=False)
+    language = StrictText(max_length=35, required=False, allow_null=True)
 
 
 class JobRequest(StrictSerializer):
@@ -158,7 +158,7 @@ class JobShape(AcceptedShape):
 class JobDetailShape(JobShape):
     """A job with everything known about it."""
 
-    workflow_id = serializers.CharField()
+    workflow_id = serializers.CharField(allow_null=True)
     options = serializers.JSONField()
     metadata = serializers.JSONField()
     result = serializers.JSONField(allow_null=True)

@@ -1,8 +1,8 @@
 """API tokens: issue, check, revoke; and the ready-made access of the demo stack.
 
-Guarantees: a token's text exists once, in the answer of the call that issued it; the database keeps its
-SHA-256 only; a check is one indexed look-up and a comparison in constant time; revoked and expired
-tokens never pass. Leaves to others: the HTTP header (``jobs.api.authentication``).
+Guarantees: a token's text exists once, in the answer of the call that issued it; the database
+keeps its SHA-256 only; a check is one indexed look-up and a comparison in constant time; revoked
+and expired tokens never pass. Leaves to others: the HTTP header (``jobs.api.authentication``).
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from jobs.models import ApiToken
-from jobs.services.errors import InvalidInput
+from jobs.services.errors import InvalidRequest, Problem
 
 #: Every token starts with this, so that secret scanners find leaked ones.
 TOKEN_PREFIX = "baton_"  # noqa: S105 -- a public prefix, not a secret
@@ -58,12 +58,10 @@ def issue_token(
     """Create a token for a user of a tenant.
 
     Raises:
-        InvalidInput: the tenant is no slug, or the expiry has passed.
+        InvalidRequest: the tenant is no slug, or the expiry has passed.
     On repeat: another token.
     """
-    check_tenant(tenant)
-    if expires_at is not None and expires_at <= timezone.now():
-        raise InvalidInput("the expiry lies in the past; leave it out for a token without end")
+    check_token(tenant=tenant, expires_at=expires_at)
     raw = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
     token = ApiToken.objects.create(
         name=name, tenant=tenant, user=user, token_hash=_hash(raw), expires_at=expires_at
@@ -104,11 +102,16 @@ def tenant_of_user(user: AbstractBaseUser) -> str | None:
     return tenants[0] if len(tenants) == 1 else None
 
 
-def check_tenant(tenant: str) -> None:
-    """Refuse what is no tenant slug. Raises: InvalidInput."""
+def check_token(*, tenant: str, expires_at: datetime | None) -> None:
+    """Refuse what cannot be issued. Raises: InvalidRequest."""
+    if expires_at is not None and expires_at <= timezone.now():
+        raise _refused(
+            "/expires_at", "This lies in the past; leave it out for a token without end."
+        )
     if not _TENANT.fullmatch(tenant):
-        raise InvalidInput(
-            "a tenant is a slug: lower-case letters, digits and dashes, at most 63 characters"
+        raise _refused(
+            "/tenant",
+            "A tenant is a slug: lower-case letters, digits and dashes, at most 63 characters.",
         )
 
 
@@ -133,6 +136,10 @@ def ensure_demo_access(*, username: str = "demo", tenant: str = "demo") -> DemoA
     access = DemoAccess(username=username, password=password, token=raw, tenant=tenant)
     _remember(path, {"password": password, "token": raw})
     return access
+
+
+def _refused(pointer: str, detail: str) -> InvalidRequest:
+    return InvalidRequest([Problem(pointer=pointer, detail=detail)])
 
 
 def _hash(raw: str) -> str:

@@ -1,0 +1,1 @@
+"""Management commands: what the console can do, from a terminal."""

@@ -1,0 +1,41 @@
+"""``manage.py create_token USER --tenant T``: issue an API token and print it, this once.
+
+Guarantees: only the token goes to standard output, so that it can be piped. Leaves to others: the
+rules of tokens (``jobs.services.access``).
+"""
+
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from jobs.services import access
+from jobs.services.errors import ServiceError
+
+
+class Command(BaseCommand):
+    help = "Issue an API token for a user of a tenant. It is shown once."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("user", help="name of an existing user")
+        parser.add_argument("--tenant", required=True, help="slug of the tenant")
+        parser.add_argument("--name", default="command line", help="what the token is for")
+        parser.add_argument("--days", type=int, help="days until it expires; default: never")
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        user = get_user_model()._default_manager.filter(username=options["user"]).first()
+        if user is None:
+            message = f"there is no user {options['user']!r}; create one with createsuperuser"
+            raise CommandError(message, returncode=3)
+        days = options["days"]
+        try:
+            expires_at = None if days is None else timezone.now() + timedelta(days=days)
+            issued = access.issue_token(
+                user=user, tenant=options["tenant"], name=options["name"], expires_at=expires_at
+            )
+        except (ServiceError, OverflowError) as error:
+            raise CommandError(str(error), returncode=2) from None
+        self.stdout.write(issued.raw)
