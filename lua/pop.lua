@@ -64,7 +64,7 @@ if lane then
   redis.call('ZREM', KEYS[lane + 1], found[1])
   taken = {found[1], lane, found[2]}
 end
--- At maxmemory this write is refused; taking must go on, it is what frees memory.
+-- At maxmemory this write may be refused: the turn is then lost, the answer is not.
 if next_slot ~= slot or next_burst ~= burst then
   redis.pcall('HSET', KEYS[5], 'slot', next_slot, 'burst', next_burst)
 end

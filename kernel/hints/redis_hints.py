@@ -221,9 +221,8 @@ def _connect_lazily(url: str) -> redis.Redis:
     try:
         return redis.Redis.from_url(url, **settings)
     except ValueError as error:
-        raise UsageError(
-            f"the Redis URL cannot be used ({error}); write redis://host:6379/0"
-        ) from error
+        # Neither the URL nor the parser's words go into the message: both may hold the password.
+        raise UsageError("the Redis URL cannot be used: write redis://host:6379/0") from error
 
 
 def _is_silence(error: Exception) -> bool:
@@ -232,7 +231,8 @@ def _is_silence(error: Exception) -> bool:
     A refusal (wrong type, out of memory, a fault in a script) is quick and concerns one key, so
     it does not close the way for everything else.
     """
-    if isinstance(error, ReadOnlyError | ClusterError):
+    # Redis 6 wraps what a command inside a script answered, so the type alone does not tell.
+    if isinstance(error, ReadOnlyError | ClusterError) or "READONLY" in str(error):
         return True
     return isinstance(error, RedisError | OSError) and not isinstance(error, ResponseError)
 
