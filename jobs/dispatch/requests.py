@@ -21,7 +21,8 @@ from jobs.dispatch.intent import COLUMNS, Intent, read_identity
 from jobs.dispatch.relay import publish, withdraw
 from jobs.dispatch.states import REQUEST_GRACE, DispatchStatus
 from jobs.dispatch.transitions import rows
-from kernel import Priority
+from kernel import Priority, check_json
+from kernel.limits import INPUT_BYTES
 
 if TYPE_CHECKING:
     from jobs.dispatch.mixin import DispatchMixin
@@ -44,6 +45,7 @@ def install(row: DispatchMixin, *, priority: Priority = Priority.ASYNC) -> Inten
 
     Raises:
         IncompleteMapping: the model does not say enough.
+        InvalidValue: the payload holds what the kernel could not keep (ValueTooLarge: too much).
         IntegrityError: the primary key or biz_key exists; nothing was written.
     """
     if not row._state.adding:
@@ -55,7 +57,7 @@ def install(row: DispatchMixin, *, priority: Priority = Priority.ASYNC) -> Inten
         type=row.dispatch_plan().type,
         biz_key=row.dispatch_key(),
         fencing_token=1,
-        input=dict(row.dispatch_payload()),
+        input=_checked_input(row),
         priority=int(priority),
     )
     for name, value in intent.columns().items():
@@ -79,6 +81,7 @@ def new_round(row: _Row, *, priority: Priority | None = None, **changes: Any) ->
 
     Raises:
         NotInstalled: the row carries no intent.
+        InvalidValue: as `install`.
     On repeat: None, until the new round has failed too.
     """
     token, biz_key = row.dispatch_fencing_token, row.dispatch_biz_key
@@ -91,7 +94,7 @@ def new_round(row: _Row, *, priority: Priority | None = None, **changes: Any) ->
         type=row.dispatch_plan().type,
         biz_key=biz_key,
         fencing_token=token + 1,
-        input=dict(row.dispatch_payload()),
+        input=_checked_input(row),
         priority=int(row.dispatch_priority or 0) if priority is None else int(priority),
     )
     failed = rows(model).filter(
@@ -144,6 +147,13 @@ def cancel(model: type[DispatchMixin], pk: Any, **changes: Any) -> CancelOutcome
     if row[mapping.column] == mapping.canceled:
         return CancelOutcome.ALREADY_CANCELED
     return CancelOutcome.OVER
+
+
+def _checked_input(row: DispatchMixin) -> dict[str, Any]:
+    """Give the payload after the kernel's own check: refused now, or it would wait for ever."""
+    payload = dict(row.dispatch_payload())
+    check_json(payload, limit_bytes=INPUT_BYTES, what=f"payload of {row._meta.label}")
+    return payload
 
 
 def _after_commit(intent: Intent, action: Callable[[Intent], object]) -> None:

@@ -20,8 +20,8 @@ from kernel.limits import INPUT_BYTES
 
 #: Kinds with a workflow behind them.
 AVAILABLE_KINDS = frozenset({JobKind.ARTICLE.value})
-#: Bytes left of a workflow's input for ids, URL and options.
-METADATA_BYTES = INPUT_BYTES - 8 * 1024
+#: The rest of a workflow's input is for ids, options and the URL (at most four bytes a character).
+METADATA_BYTES = INPUT_BYTES - 4 * URL_CHARACTERS - 2 * 1024
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 _TENANT = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -57,7 +57,8 @@ def check_entry(
     if problems:
         raise InvalidRequest(problems)
     kept = {} if metadata is None else dict(metadata)
-    check_json(kept, limit_bytes=METADATA_BYTES, what="metadata")
+    # Checked as deep as it will lie in the input, so that the kernel takes what is accepted here.
+    check_json({"metadata": kept}, limit_bytes=METADATA_BYTES, what="request")
     return Entry(
         kind=kind,
         source_url=source_url,

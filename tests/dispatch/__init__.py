@@ -1,0 +1,1 @@
+"""The dispatch intent: states, guards, request path and recovery, on real databases."""

@@ -1,0 +1,1 @@
+"""The reference business: entry, services, and `content.article` from request to result."""
