@@ -30,7 +30,9 @@ def as_seconds(value: Seconds, *, what: str) -> float:
     if not math.isfinite(value) or value < 0:
         raise InvalidValue("must be zero or more seconds, and finite", what=what)
     if value > limits.DELAY_SECONDS_MAX:
-        raise InvalidValue(f"must be at most {limits.DELAY_SECONDS_MAX} seconds (a year)", what=what)
+        raise InvalidValue(
+            f"must be at most {limits.DELAY_SECONDS_MAX} seconds (a year)", what=what
+        )
     return float(value)
 
 

@@ -1,0 +1,95 @@
+"""Baton's kernel: durable execution that any worker can carry on (design 1 and 9).
+
+MongoDB keeps the facts that may not be lost, Redis speeds up what can be rebuilt, a worker can be
+replaced at any moment. The kernel knows no web framework and no task queue: a host connects a
+`Kernel`, registers plans (to publish) and definitions (to run), and calls `drain` when woken, `tick`
+every second and `reconcile` every 30 seconds.
+"""
+
+from __future__ import annotations
+
+from kernel.config import KernelConfig
+from kernel.context import ActivityContext, Cancellation, FinalizerContext
+from kernel.definition import Definition, OnFailed, Plan, RetryPolicy, Step
+from kernel.directives import Sleep, WaitForSignal, Yield
+from kernel.errors import (
+    DefinitionError,
+    HintsUnavailable,
+    InvalidValue,
+    InvariantViolation,
+    KernelError,
+    NonRetryable,
+    NotAReplicaSet,
+    NotAvailable,
+    NotFound,
+    StepTimeout,
+    StoreUnavailable,
+    Unavailable,
+    UnknownWorkflow,
+    UsageError,
+    ValueTooLarge,
+    WorkflowCanceled,
+)
+from kernel.explaining import Explanation
+from kernel.json_values import check_json
+from kernel.model import (
+    BlockedOn,
+    InstanceStatus,
+    Priority,
+    Reason,
+    Resume,
+    Signal,
+    StepState,
+    StepStatus,
+    WorkflowInstance,
+)
+from kernel.protocol.starting import workflow_id_of
+from kernel.publish import StartResult
+from kernel.reconcile.duties import Reconciled
+from kernel.runtime import Kernel
+
+__all__ = [
+    "ActivityContext",
+    "BlockedOn",
+    "Cancellation",
+    "Definition",
+    "DefinitionError",
+    "Explanation",
+    "FinalizerContext",
+    "HintsUnavailable",
+    "InstanceStatus",
+    "InvalidValue",
+    "InvariantViolation",
+    "Kernel",
+    "KernelConfig",
+    "KernelError",
+    "NonRetryable",
+    "NotAReplicaSet",
+    "NotAvailable",
+    "NotFound",
+    "OnFailed",
+    "Plan",
+    "Priority",
+    "Reason",
+    "Reconciled",
+    "Resume",
+    "RetryPolicy",
+    "Signal",
+    "Sleep",
+    "StartResult",
+    "Step",
+    "StepState",
+    "StepStatus",
+    "StepTimeout",
+    "StoreUnavailable",
+    "Unavailable",
+    "UnknownWorkflow",
+    "UsageError",
+    "ValueTooLarge",
+    "WaitForSignal",
+    "WorkflowCanceled",
+    "WorkflowInstance",
+    "Yield",
+    "check_json",
+    "workflow_id_of",
+]

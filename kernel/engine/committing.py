@@ -1,0 +1,88 @@
+"""Write a holder's commit until there is an answer (design 1.4, "uncertain answers").
+
+A lost answer does not say whether the write happened. The instance is re-read with majority and
+judged by the commit's own effect, never by revision:
+
+- token still ours, every moved step at its old `seq` → send the same commit again: its filter makes
+  that safe, and a finished activity's result is not thrown away for a network blip;
+- token still ours, seq as written → it was applied;
+- token not ours → a releasing commit is judged by its steps (it gives the token up itself), any
+  other one means that the claim is lost.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from typing import Final
+
+from kernel.engine.claims import HeldClaim
+from kernel.errors import StoreUnavailable
+from kernel.protocol.commit import Commit
+from kernel.protocol.judging import Verdict, judge
+from kernel.store.port import Instances
+
+log: Final = logging.getLogger("baton.engine")
+
+#: Seconds between tries while MongoDB is away: quick at first, so that an election costs little.
+_PAUSES: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
+
+
+def commit_held(store: Instances, held: HeldClaim, commit: Commit) -> bool:
+    """Return whether the commit is stored; False means that the claim is lost and nothing was.
+
+    Waits as long as MongoDB does not answer and the claim is not known to be lost.
+
+    Raises:
+        ValueTooLarge: the instance would outgrow its document; nothing was written.
+    """
+    held.live.leaving = commit.releases
+    for attempt in itertools.count():
+        try:
+            applied = store.commit(commit) if attempt == 0 else _settle(store, commit)
+        except StoreUnavailable as exc:
+            pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
+            log.warning("commit %r of %s: %s", commit.label, commit.guard.workflow_id, exc)
+            if held.live.lost.wait(pause):
+                return _lost(held, commit)
+            continue
+        if not applied:
+            return _lost(held, commit)
+        held.carry(commit)
+        return True
+    raise AssertionError("unreachable")
+
+
+def _settle(store: Instances, commit: Commit) -> bool:
+    """Learn what became of a commit whose answer was lost; send it again if nothing did."""
+    stored = store.read(commit.guard.workflow_id, majority=True)
+    verdict = Verdict.LOST if stored is None else judge(stored.instance, commit)
+    if verdict is Verdict.SEND_AGAIN:
+        return store.commit(commit)
+    return verdict is Verdict.APPLIED
+
+
+def _lost(held: HeldClaim, commit: Commit) -> bool:
+    log.warning(
+        "claim lost: %s wrote nothing with %r", commit.guard.workflow_id, commit.label,
+        extra={"workflow_id": commit.guard.workflow_id, "claim": held.live.token[:8]},
+    )  # fmt: skip
+    held.live.lose()
+    held.ended = True
+    return False
+
+
+class StopRequest:
+    """A process was asked to stop: no new claims, finish what is in flight, hand back."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def set(self) -> None:
+        """Ask for the stop. On repeat: nothing."""
+        self._event.set()
+
+    def is_set(self) -> bool:
+        """Tell whether the process should stop."""
+        return self._event.is_set()

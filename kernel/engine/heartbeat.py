@@ -1,0 +1,92 @@
+"""Keeps the leases of this process's claims alive (design 1.5).
+
+The lease belongs to the claim, not to an activity: it is renewed while a timed-out activity is
+still being waited for. All claims are renewed in one bulk write every lease/3, every second while
+MongoDB does not answer. A token that is no longer current is flagged as lost at once; a claim past
+its deadline is no longer renewed, so that a hung activity gives its workflow up.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from kernel.engine.claims import LiveClaim
+from kernel.errors import KernelError
+from kernel.store.port import Instances
+
+log: Final = logging.getLogger("baton.heartbeat")
+
+_RETRY_SECONDS: Final = 1.0
+
+
+class Heartbeat:
+    """One renewing thread, alive while this process holds claims."""
+
+    def __init__(self, store: Instances, *, lease_ms: int) -> None:
+        self._store = store
+        self._lease_ms = lease_ms
+        self._claims: dict[str, LiveClaim] = {}
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+
+    @contextmanager
+    def keeping(self, claim: LiveClaim) -> Iterator[None]:
+        """Renew a claim for as long as the block runs."""
+        with self._changed:
+            self._claims[claim.token] = claim
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._beat, name="baton-heartbeat", daemon=True
+                )
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._claims.pop(claim.token, None)
+
+    def stop(self) -> None:
+        """End the thread. On repeat: nothing."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def _beat(self) -> None:
+        pause = self._lease_ms / 3000
+        while self._pause(pause):
+            pause = self._renew()
+
+    def _pause(self, seconds: float) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped, timeout=seconds)
+            return not self._stopped
+
+    def _renew(self) -> float:
+        """Renew once; return the seconds until the next time."""
+        now = time.monotonic()
+        with self._changed:
+            claims = [claim for claim in self._claims.values() if claim.deadline > now]
+        try:
+            lost = self._store.renew(
+                [(claim.workflow_id, claim.token) for claim in claims], lease_ms=self._lease_ms
+            )
+        except KernelError as exc:
+            log.warning("renewing %d claims: %s", len(claims), exc)
+            return min(_RETRY_SECONDS, self._lease_ms / 3000)
+        for claim in claims:
+            if claim.token in lost:
+                self._flag(claim)
+        return self._lease_ms / 3000
+
+    def _flag(self, claim: LiveClaim) -> None:
+        with self._changed:
+            if claim.token not in self._claims or claim.leaving:
+                return  # it gave itself up meanwhile
+        log.warning("claim lost: %s", claim.workflow_id, extra={"claim": claim.token[:8]})
+        claim.lose()

@@ -1,0 +1,171 @@
+"""The only door into activity code (design 1.5).
+
+Every way a call can end becomes one value: result, directive, exception (also SystemExit,
+RecursionError, MemoryError), timeout, or a hang. After a timeout the call is cancelled and waited
+for, so that two attempts do not overlap; past the hang grace its thread is abandoned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from kernel import limits
+from kernel.context import Cancellation
+from kernel.definition import RetryPolicy
+from kernel.directives import Sleep, WaitForSignal, Yield, as_seconds
+from kernel.engine.threads import ActivityThreads, AsyncLoop
+from kernel.errors import InvalidValue, KernelError, NonRetryable, StepTimeout, WorkflowCanceled
+from kernel.json_values import check_json
+from kernel.protocol.outcomes import Canceled, Completed, Directed, Failed, Outcome, encodable
+
+Around = Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hung:
+    """The call ignored its cancellation past the grace; its thread is left behind."""
+
+
+class Invoker:
+    """Calls activities and finalizers in threads, bounded in time."""
+
+    def __init__(self, *, around: Around, hang_grace: float) -> None:
+        self._threads = ActivityThreads()
+        self._loop = AsyncLoop()
+        self._around = around
+        self._hang_grace = hang_grace
+
+    def activity(
+        self, call: Callable[[], Any], *, step: str, timeout: float, cancelled: Cancellation,
+        retry: RetryPolicy,
+    ) -> Outcome | Hung:  # fmt: skip
+        """Call an activity once and say how it ended; `timeout` in seconds."""
+        try:
+            value, timed_out = self._call(call, timeout=timeout, cancelled=cancelled)
+        except TimeoutError:
+            return Hung()
+        if timed_out:
+            message = f"no result within {timeout:g} s"
+            return Failed(
+                code=StepTimeout.code, message=message, keeps_checkpoint=True, name="timeout"
+            )
+        if isinstance(value, BaseException):
+            return failure(value, retry)
+        return _result(value, step)
+
+    def finalizer(
+        self, call: Callable[[], Any], *, timeout: float, cancelled: Cancellation
+    ) -> BaseException | None:
+        """Call a finalizer once; return what it raised (StepTimeout after `timeout` seconds).
+
+        Raises:
+            TimeoutError: it hangs past the grace.
+        """
+        value, timed_out = self._call(call, timeout=timeout, cancelled=cancelled)
+        if timed_out:
+            return StepTimeout(f"no result within {timeout:g} s")
+        return value if isinstance(value, BaseException) else None
+
+    def _call(
+        self, call: Callable[[], Any], *, timeout: float, cancelled: Cancellation
+    ) -> tuple[Any, bool]:
+        """Return (result or exception, timed out); TimeoutError after the hang grace."""
+        future = self._threads.submit(lambda: self._inside(call, cancelled))
+        timed_out = False
+        try:
+            concurrent.futures.wait([future], timeout=timeout)
+            if not future.done():
+                timed_out = True
+                cancelled.set("timeout")
+                concurrent.futures.wait([future], timeout=self._hang_grace)
+        finally:
+            if not future.done():
+                cancelled.set("abandoned")
+        if not future.done():
+            raise TimeoutError
+        raised = future.exception()
+        return (raised if raised is not None else future.result()), timed_out
+
+    def _inside(self, call: Callable[[], Any], cancelled: Cancellation) -> Any:
+        """Runs in the activity's thread; a coroutine is moved to the loop and waited for here."""
+        with self._around():
+            value = call()
+            if not inspect.iscoroutine(value):
+                return value
+            running = self._loop.submit(_until_left(value, cancelled))
+            return running.result()
+
+
+async def _until_left(coroutine: Any, cancelled: Cancellation) -> Any:
+    """Await a coroutine; cancellation reaches it as CancelledError, and it is waited for."""
+    task = asyncio.ensure_future(coroutine)
+    loop = asyncio.get_running_loop()
+
+    def leave() -> None:
+        loop.call_soon_threadsafe(task.cancel)
+
+    cancelled.on_set(leave)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        raise StepTimeout(f"the call was cancelled: {cancelled.reason}") from None
+
+
+def failure(exc: BaseException, retry: RetryPolicy) -> Outcome:
+    """Return what an exception means; its text is made storable, however it looks."""
+    message = _text_of(exc)
+    if isinstance(exc, WorkflowCanceled):
+        return Canceled(message)
+    code = exc.code if isinstance(exc, KernelError) else type(exc).__name__
+    fatal = isinstance(exc, NonRetryable | InvalidValue) or isinstance(exc, retry.non_retryable)
+    return Failed(
+        code=encodable(str(code), limit_bytes=limits.ERROR_CODE_CHARACTERS),
+        message=message,
+        retryable=not fatal,
+    )
+
+
+def _result(value: Any, step: str) -> Outcome:
+    try:
+        if isinstance(value, Sleep | WaitForSignal | Yield):
+            _check_directive(value, step)
+            return Directed(value)
+        size = check_json(value, limit_bytes=limits.OUTPUT_BYTES, what=f"output of {step}")
+    except InvalidValue as exc:
+        return Failed(code=exc.code, message=_text_of(exc), retryable=False)
+    return Completed(value, size)
+
+
+def _check_directive(directive: Sleep | WaitForSignal | Yield, step: str) -> None:
+    check_json(
+        directive.checkpoint, limit_bytes=limits.CHECKPOINT_BYTES, what=f"checkpoint of {step}"
+    )
+    match directive:
+        case Sleep(delay):
+            as_seconds(delay, what="Sleep(delay)")
+        case WaitForSignal():
+            if directive.poll_after is not None:
+                as_seconds(directive.poll_after, what="WaitForSignal(poll_after)")
+            for name in (directive.signal_type, directive.wait_key):
+                if not isinstance(name, str) or not 0 < len(name) <= limits.NAME_CHARACTERS:
+                    raise InvalidValue(
+                        f"must be text of 1 to {limits.NAME_CHARACTERS} characters",
+                        what="WaitForSignal(signal_type, wait_key)",
+                    )
+                check_json(name, limit_bytes=limits.CHECKPOINT_BYTES, what="WaitForSignal")
+        case Yield():
+            pass
+
+
+def _text_of(exc: BaseException) -> str:
+    try:
+        text = str(exc)
+    except BaseException:  # noqa: BLE001 - a broken __str__ must not hide the failure
+        text = f"{type(exc).__name__} (its text cannot be shown)"
+    return encodable(text or type(exc).__name__, limit_bytes=limits.ERROR_MESSAGE_BYTES)

@@ -1,0 +1,53 @@
+"""What every part of running a claim shares: the store, the registry, the door, the policy."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernel.definition import Definition, Registry
+from kernel.engine.committing import StopRequest
+from kernel.engine.heartbeat import Heartbeat
+from kernel.engine.hinting import HintWriter
+from kernel.engine.invoke import Invoker
+from kernel.engine.threads import ActivityThreads
+from kernel.protocol.settling import Policy
+from kernel.store.port import Instances
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The engine's parts, wired once by `kernel.runtime`; spans in milliseconds or seconds as named.
+
+    `jitter` gives numbers in [0, 1) that spread retries.
+    """
+
+    store: Instances
+    registry: Registry
+    invoker: Invoker
+    heartbeat: Heartbeat
+    hints: HintWriter
+    owner: str
+    lease_ms: int
+    hang_grace: float
+    max_recoveries: int
+    document_bytes: Callable[[dict[str, Any]], int]
+    default_ports: Any = None
+    stop: StopRequest = field(default_factory=StopRequest)
+    jitter: Callable[[], float] = field(default=random.random)
+    wave_threads: ActivityThreads = field(default_factory=lambda: ActivityThreads("baton-wave"))
+
+    def ports(self, definition: Definition) -> Any:
+        """Return the ports a definition's code gets: its own, else the kernel's."""
+        return definition.ports if definition.ports is not None else self.default_ports
+
+    def policy(self, definition: Definition, *, fuses: bool = True) -> Policy:
+        """Return what settling must know of a definition and of this process now."""
+        return Policy(
+            has_success_finalizer=definition.success_finalizer is not None,
+            has_failure_finalizer=definition.failure_finalizer is not None,
+            fusable=lambda _step: fuses,
+            stopping=self.stop.is_set(),
+        )

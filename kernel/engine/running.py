@@ -1,0 +1,81 @@
+"""The loop of one claim: look at the stored facts, do what they say, commit, look again.
+
+One claim may carry a workflow through many steps. It ends at a wait, a retry, a terminal status, a
+stop request, or when the claim is lost (design 1.5).
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from kernel.definition import Definition
+from kernel.engine.claims import HeldClaim
+from kernel.engine.committing import commit_held
+from kernel.engine.finalize import run_finalizer
+from kernel.engine.machine import Machine
+from kernel.engine.wave import WaveRunner
+from kernel.protocol import owning, readiness, settling
+from kernel.protocol.commit import Commit
+from kernel.protocol.holding import held_commit
+
+
+def run_claim(machine: Machine, held: HeldClaim, definition: Definition) -> None:
+    """Carry a claimed instance as far as it goes, keeping its lease alive meanwhile.
+
+    On repeat: a claim is run once; the next one goes on from what was committed.
+    On crash: the lease runs out and any worker goes on from the last commit.
+    """
+    wave = WaveRunner(machine, held, definition)
+    with machine.heartbeat.keeping(held.live):
+        while not held.ended:
+            if machine.stop.is_set():
+                commit_held(machine.store, held, owning.hand_back(held.instance))
+                break
+            _advance(machine, held, definition, wave)
+    instance = held.instance
+    machine.hints.unleased(instance.queue, instance.workflow_id, held.live.token)
+    if instance.claim_token is None:
+        machine.hints.place(instance, held.now)
+
+
+def _advance(machine: Machine, held: HeldClaim, definition: Definition, wave: WaveRunner) -> None:
+    action = readiness.next_action(held.instance, held.now, max_recoveries=machine.max_recoveries)
+    match action:
+        case readiness.RunFinalizer():
+            run_finalizer(machine, held, definition)
+        case readiness.RunWave(steps):
+            wave.run(steps)
+        case readiness.GiveUpLost(step):
+            wave.give_up(step)
+        case _:
+            commit_held(machine.store, held, _without_running(machine, held, definition, action))
+
+
+def _without_running(
+    machine: Machine,
+    held: HeldClaim,
+    definition: Definition,
+    action: readiness.FinishCanceled
+    | readiness.EnterFailing
+    | readiness.AllDone
+    | readiness.ActivateDue
+    | readiness.Release,
+) -> Commit:
+    """Return the commit of an action that enters no code: what a crash left to be done."""
+    instance = held.instance
+    match action:
+        case readiness.FinishCanceled():
+            changes = settling.canceled(instance)
+            return held_commit(instance, "finish canceled", changes, releases=True)
+        case readiness.EnterFailing(step):
+            begins = definition.failure_finalizer is not None
+            changes = settling.enter_failing(instance, step, begin_finalizer=begins)
+            return held_commit(instance, "enter failing", changes)
+        case readiness.AllDone():
+            end = settling.all_done(machine.policy(definition))
+            return held_commit(instance, "all done", end.changes, releases=end.releases)
+        case readiness.ActivateDue(steps):
+            return owning.activate_held(instance, steps)
+        case readiness.Release():
+            return owning.release(instance)
+    assert_never(action)

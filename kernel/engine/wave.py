@@ -1,0 +1,181 @@
+"""Runs one wave: its steps begin in one write, run in parallel, and come home one by one.
+
+A wave is closed: all its steps come home before anything else begins. Only the last one home
+settles the instance (design 1.5). A linear plan has waves of one step, and its last one home begins
+the next step in the same write.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import time
+from functools import partial
+from typing import Any, Final
+
+from kernel import limits
+from kernel.context import Cancellation
+from kernel.definition import Definition
+from kernel.engine import contexts
+from kernel.engine.claims import HeldClaim
+from kernel.engine.committing import commit_held
+from kernel.engine.invoke import Hung
+from kernel.engine.machine import Machine
+from kernel.errors import ValueTooLarge
+from kernel.protocol import beginning, homecoming
+from kernel.protocol.apply import apply_changes
+from kernel.protocol.coming_home import home_alone, home_last
+from kernel.protocol.outcomes import Canceled, Completed, Failed, Outcome
+
+#: Outputs smaller than this cannot make a document too large in any plan of allowed length.
+_SMALL_OUTPUT_BYTES: Final = 8 * 1024
+
+
+class WaveRunner:
+    """Runs waves of one claim until no next step begins in the same write."""
+
+    def __init__(self, machine: Machine, held: HeldClaim, definition: Definition) -> None:
+        self._machine = machine
+        self._held = held
+        self._definition = definition
+
+    def run(self, steps: tuple[str, ...]) -> None:
+        """Begin these steps and run waves until the loop has to decide again."""
+        begun = commit_held(
+            self._machine.store, self._held, beginning.begin(self._held.instance, steps)
+        )
+        while begun and steps and not self._held.ended:
+            steps = self._run_begun(steps)
+
+    def give_up(self, step: str) -> None:
+        """End a step whose process died too often, without entering it again."""
+        instance = self._held.instance
+        changes = homecoming.worker_lost(
+            instance,
+            step,
+            on_failed=self._definition.steps[step].on_failed,
+            deaths=instance.steps[step].recoveries + 1,
+        )
+        home = home_last(
+            self._held.document,
+            step,
+            changes,
+            wave=(step,),
+            now=self._held.now,
+            policy=self._machine.policy(self._definition, fuses=False),
+        )
+        commit_held(self._machine.store, self._held, home.commit)
+
+    def _run_begun(self, wave: tuple[str, ...]) -> tuple[str, ...]:
+        """Run steps that have begun; return those the last one home began."""
+        timeouts = [self._definition.steps[name].timeout_seconds for name in wave]
+        grace = self._machine.hang_grace
+        self._held.live.deadline = time.monotonic() + max(timeouts) + grace + 1
+        away = set(wave)
+        if len(wave) == 1:
+            begun = [self._run_step(wave[0], wave, away)]
+        else:
+            futures = [
+                self._machine.wave_threads.submit(partial(self._run_step, name, wave, away))
+                for name in wave
+            ]
+            concurrent.futures.wait(futures)
+            begun = [future.result() for future in futures]
+        if away:
+            self._held.ended = True  # a hung call keeps its claim until the lease is over
+        else:
+            self._held.live.deadline = float("inf")
+        return next((steps for steps in begun if steps), ())
+
+    def _run_step(self, step: str, wave: tuple[str, ...], away: set[str]) -> tuple[str, ...]:
+        cancelled = Cancellation()
+        held = self._held
+        held.live.add_call(cancelled)
+        try:
+            outcome = self._invoke(step, cancelled)
+        finally:
+            held.live.remove_call(cancelled)
+        if isinstance(outcome, Hung):
+            held.live.deadline = 0
+            return ()
+        with held.lock:
+            away.discard(step)
+            if held.live.lost.is_set():
+                held.ended = True
+                return ()
+            if isinstance(outcome, Canceled):
+                held.live.cancel_calls("canceled")
+            return self._come_home(step, outcome, wave, last=not away)
+
+    def _invoke(self, step: str, cancelled: Cancellation) -> Outcome | Hung:
+        policy = self._definition.steps[step]
+        ports = self._machine.ports(self._definition)
+
+        def call() -> Any:
+            # Built inside the door, so that an input its model refuses is the step's own failure.
+            context = contexts.activity_context(
+                self._held, self._definition, step, ports=ports, cancelled=cancelled
+            )
+            return policy.activity(context)
+
+        return self._machine.invoker.activity(
+            call,
+            step=step,
+            timeout=policy.timeout_seconds,
+            cancelled=cancelled,
+            retry=policy.retry,
+        )
+
+    def _come_home(
+        self, step: str, outcome: Outcome, wave: tuple[str, ...], *, last: bool
+    ) -> tuple[str, ...]:
+        try:
+            return self._commit_home(step, self._fitting(step, outcome), wave, last=last)
+        except ValueTooLarge as exc:
+            return self._commit_home(step, _too_large(exc), wave, last=last)
+
+    def _commit_home(
+        self, step: str, outcome: Outcome, wave: tuple[str, ...], *, last: bool
+    ) -> tuple[str, ...]:
+        held = self._held
+        policy = self._definition.steps[step]
+        changes = homecoming.come_home(
+            held.instance,
+            step,
+            outcome,
+            retry=policy.retry,
+            on_failed=policy.on_failed,
+            jitter=self._machine.jitter(),
+        )
+        if not last:
+            commit_held(self._machine.store, held, home_alone(held.instance, step, changes).commit)
+            return ()
+        home = home_last(
+            held.document,
+            step,
+            changes,
+            wave=wave,
+            now=held.now,
+            policy=self._machine.policy(self._definition),
+        )
+        if not commit_held(self._machine.store, held, home.commit):
+            return ()
+        return home.begins
+
+    def _fitting(self, step: str, outcome: Outcome) -> Outcome:
+        """Refuse an output with which the instance would outgrow its document."""
+        if not isinstance(outcome, Completed) or outcome.size_bytes < _SMALL_OUTPUT_BYTES:
+            return outcome
+        held = self._held
+        grown = apply_changes(
+            held.document, homecoming.completed(held.instance, step, outcome.output), held.now
+        )
+        size = self._machine.document_bytes(grown)
+        if size <= limits.DOCUMENT_BYTES:
+            return outcome
+        return _too_large(
+            ValueTooLarge(size_bytes=size, limit_bytes=limits.DOCUMENT_BYTES, what="instance")
+        )
+
+
+def _too_large(exc: ValueTooLarge) -> Failed:
+    return Failed(code=exc.code, message=str(exc), retryable=False)

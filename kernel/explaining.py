@@ -1,0 +1,128 @@
+"""Why a workflow does not move, in one sentence made of stored facts (design 6.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from kernel import limits
+from kernel.model import BlockedOn, InstanceStatus, Reason, StepStatus, WorkflowInstance
+from kernel.protocol import readiness
+
+_WAITED_LONG = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The binding reason, when it began, when it ends by itself, and the sentence for people.
+
+    `reason` is None while the workflow moves or has ended.
+    """
+
+    workflow_id: str
+    status: InstanceStatus
+    reason: Reason | None
+    step: str | None
+    since: datetime | None
+    until: datetime | None
+    sentence: str
+
+
+def explain(instance: WorkflowInstance, now: datetime) -> Explanation:
+    """Explain an instance as read at `now`; what is not stored is said to be unknown."""
+    if instance.status.is_terminal:
+        return _say(instance, _ended(instance))
+    if instance.claim_token is not None and instance.claimable_time > now:
+        return _say(instance, _held(instance, now), step=_running_step(instance))
+    blocked = instance.blocked_on
+    if blocked is not None and instance.claimable_time > now:
+        return _blocked(instance, blocked, now)
+    return _due(instance, now)
+
+
+def _ended(instance: WorkflowInstance) -> str:
+    error = instance.error
+    if instance.status is InstanceStatus.COMPLETED or error is None:
+        return f"{instance.status.value}: nothing is left to do"
+    place = f" at step {error.step}" if error.step else ""
+    return f"{instance.status.value}{place}: {error.code}: {error.message}"
+
+
+def _held(instance: WorkflowInstance, now: datetime) -> str:
+    step = _running_step(instance)
+    doing = f"runs step {step}" if step else "is being advanced"
+    lease = _span(instance.claimable_time - now)
+    return f"{doing} on {instance.claim_owner or 'unknown'}; its lease is good for {lease}"
+
+
+def _running_step(instance: WorkflowInstance) -> str | None:
+    running = (n for n, s in instance.steps.items() if s.status is StepStatus.RUNNING)
+    return next(running, None)
+
+
+def _blocked(instance: WorkflowInstance, blocked: BlockedOn, now: datetime) -> Explanation:
+    waited = f" for {_span(now - blocked.since)}" if blocked.since else ""
+    at = f" at step {blocked.step}" if blocked.step else ""
+    if blocked.until is None or blocked.until >= limits.FAR_FUTURE:
+        end = "wakes by signal only"
+    else:
+        end = f"goes on in {_span(blocked.until - now)}"
+    detail = f" ({blocked.detail})" if blocked.detail else ""
+    names = f" {', '.join(blocked.resources)}" if blocked.resources else ""
+    sentence = f"waiting{waited}{at} · {blocked.reason.value}{names}{detail} · {end}"
+    return _say(
+        instance,
+        sentence,
+        reason=blocked.reason,
+        step=blocked.step,
+        since=blocked.since,
+        until=blocked.until,
+    )
+
+
+def _due(instance: WorkflowInstance, now: datetime) -> Explanation:
+    since = instance.claimable_time
+    ready = readiness.ready_steps(instance, now)
+    step = ready[0] if ready else None
+    if instance.claim_token is not None:
+        sentence = (
+            f"its worker {instance.claim_owner or 'unknown'} went silent {_span(now - since)} ago;"
+            " the next worker takes over"
+        )
+    elif now - since < _WAITED_LONG:
+        sentence = f"due now, queued on {instance.queue} (P{int(instance.priority)})"
+    else:
+        sentence = (
+            f"due for {_span(now - since)} on {instance.queue} (P{int(instance.priority)})"
+            " · lane_backlog: no worker of this queue has taken it yet"
+        )
+    return _say(instance, sentence, reason=Reason.LANE_BACKLOG, step=step, since=since)
+
+
+def _say(
+    instance: WorkflowInstance,
+    sentence: str,
+    *,
+    reason: Reason | None = None,
+    step: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Explanation:
+    return Explanation(
+        workflow_id=instance.workflow_id,
+        status=instance.status,
+        reason=reason,
+        step=step,
+        since=since,
+        until=until,
+        sentence=sentence,
+    )
+
+
+def _span(span: timedelta) -> str:
+    seconds = max(0.0, span.total_seconds())
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02d}m" if hours else f"{minutes}m{rest:02d}s"

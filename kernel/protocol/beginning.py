@@ -1,0 +1,40 @@
+"""Entering activity code: one write begins a whole wave (pure, design 1.4 "begin step(s)")."""
+
+from __future__ import annotations
+
+from kernel.model import StepStatus, WorkflowInstance
+from kernel.protocol import spans
+from kernel.protocol.commit import Commit
+from kernel.protocol.expressions import Add, Expression, Lit, Now, Span, Unset
+from kernel.protocol.holding import held_commit
+
+
+def begin(instance: WorkflowInstance, steps: tuple[str, ...]) -> Commit:
+    """Return the commit that counts an attempt for each step, before its activity is entered."""
+    changes: dict[str, Expression] = {}
+    for name in steps:
+        changes.update(begin_changes(instance, name))
+    return held_commit(instance, "begin", changes, steps=steps)
+
+
+def begin_changes(instance: WorkflowInstance, step: str) -> dict[str, Expression]:
+    """Return the changes that begin one step; found running, its last attempt was interrupted."""
+    state = instance.steps[step]
+    path = f"steps.{step}"
+    changes: dict[str, Expression] = {
+        f"{path}.status": Lit(StepStatus.RUNNING.value),
+        f"{path}.seq": Lit(state.seq + 1),
+        f"{path}.attempt": Add(1),
+        f"{path}.started_at": Now(),
+        f"{path}.not_before": Unset(),
+        f"{path}.blocked_on": Unset(),
+    }
+    if state.status is StepStatus.RUNNING:
+        waited = {"scheduling_ms": Span((f"{path}.started_at", "interrupted_at"))}
+        changes.update(spans.close_lost_attempt(step, state))
+        changes[f"{path}.recoveries"] = Add(1)
+    else:
+        waited = spans.waited(instance, step)
+    changes.update(spans.add_to_totals(step, waited))
+    changes.update(spans.lead(step, waited))
+    return changes

@@ -1,0 +1,152 @@
+"""Transitions that do not need a claim, or that give one (pure, design 1.4)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kernel import limits
+from kernel.model import InstanceStatus, Reason, StepStatus, WaitKind, WorkflowInstance
+from kernel.protocol import readiness, settling, spans
+from kernel.protocol.commit import UNCLAIMED, Commit, Guard
+from kernel.protocol.expressions import (
+    Add,
+    Changes,
+    Expression,
+    FieldValue,
+    Lit,
+    Now,
+    Record,
+    Span,
+    Unset,
+    WithoutSteps,
+)
+from kernel.protocol.holding import held_commit, released, stamped
+from kernel.protocol.outcomes import encodable
+
+CLAIMABLE = (InstanceStatus.RUNNING, InstanceStatus.FAILING)
+SUPERSEDABLE = (InstanceStatus.RUNNING, InstanceStatus.WAITING)
+
+
+def claim_changes(token: str, owner: str, *, lease_ms: int) -> Changes:
+    """Take the right to advance an instance; when the lease before was over is kept for the books."""
+    return {
+        "claim_token": Lit(token),
+        "claim_owner": Lit(owner),
+        "interrupted_at": FieldValue("claimable_time"),
+        "claimable_time": Now(lease_ms),
+        "blocked_on": Unset(),
+        **stamped(),
+    }
+
+
+def release(instance: WorkflowInstance) -> Commit:
+    """Give a claim back under which nothing could run."""
+    return held_commit(instance, "release", settling.release(instance), releases=True)
+
+
+def hand_back(instance: WorkflowInstance, not_entered: tuple[str, ...] = ()) -> Commit:
+    """Give a claim back for a deploy; steps begun but not entered get their attempt back."""
+    changes: dict[str, Expression] = {**settling.handed_back()}
+    for name in not_entered:
+        state = instance.steps[name]
+        path = f"steps.{name}"
+        changes[f"{path}.status"] = Lit(StepStatus.PENDING.value)
+        changes[f"{path}.seq"] = Lit(state.seq + 1)
+        changes[f"{path}.attempt"] = Add(-1)
+        changes[f"{path}.since"] = FieldValue(f"{path}.started_at")
+    return held_commit(instance, "hand back", changes, steps=not_entered, releases=True)
+
+
+def defer_incompatible(instance: WorkflowInstance, fingerprint_here: str) -> Commit:
+    """Leave an instance of another step protocol alone, and say so; guarded by what was read."""
+    until = Now(1000 * limits.INCOMPATIBLE_DEFER_SECONDS)
+    detail = f"stored {instance.definition_fingerprint[:12]}, here {fingerprint_here[:12]}"
+    changes: Changes = {
+        "claimable_time": until,
+        "blocked_on": Record(
+            {
+                "reason": Lit(Reason.INCOMPATIBLE_DEFINITION.value),
+                "since": Now(),
+                "until": until,
+                "detail": Lit(detail),
+            }
+        ),
+        **stamped(),
+    }
+    guard = Guard(
+        workflow_id=instance.workflow_id,
+        statuses=CLAIMABLE,
+        claim_token=instance.claim_token or UNCLAIMED,
+        revision=instance.revision,
+    )
+    return Commit(label="defer incompatible", guard=guard, stages=(changes,))
+
+
+def activate_due(instance: WorkflowInstance, now: datetime) -> Commit | None:
+    """Wake the steps whose poll time has come, of an instance nobody holds; None if none is due."""
+    due = readiness.due_waits(instance, now)
+    if not due:
+        return None
+    changes: dict[str, Expression] = {
+        **_woken(instance, due),
+        "status": Lit(InstanceStatus.RUNNING.value),
+        "claimable_time": Now(),
+        "blocked_on": Unset(),
+        **stamped(),
+    }
+    statuses = (InstanceStatus.WAITING, InstanceStatus.RUNNING)
+    return _unclaimed(instance, "activate", changes, statuses)
+
+
+def activate_held(instance: WorkflowInstance, steps: tuple[str, ...]) -> Commit:
+    """Wake due steps under the claim, before anything else runs."""
+    return held_commit(instance, "activate", _woken(instance, steps), steps=steps)
+
+
+def supersede(instance: WorkflowInstance, reason: str) -> Commit:
+    """End an obsolete generation from outside; needs no token, only a status that may end so."""
+    message = encodable(reason, limit_bytes=limits.ERROR_MESSAGE_BYTES)
+    changes: dict[str, Expression] = {
+        **released(),
+        "status": Lit(InstanceStatus.CANCELED.value),
+        "waits": Lit([]),
+        "finished_at": Now(),
+        "blocked_on": Unset(),
+        "error": Record(
+            {"code": Lit("superseded"), "message": Lit(message), "step": Lit(None), "at": Now()}
+        ),
+        **stamped(),
+    }
+    for name in instance.plan:
+        changes[f"steps.{name}.resume"] = Unset()
+    guard = Guard(workflow_id=instance.workflow_id, statuses=SUPERSEDABLE, claim_token=None)
+    return Commit(label="supersede", guard=guard, stages=(changes,), releases=True)
+
+
+def _unclaimed(
+    instance: WorkflowInstance, label: str, changes: Changes, statuses: tuple[InstanceStatus, ...]
+) -> Commit:
+    guard = Guard(
+        workflow_id=instance.workflow_id,
+        statuses=statuses,
+        claim_token=UNCLAIMED,
+        revision=instance.revision,
+    )
+    return Commit(label=label, guard=guard, stages=(changes,))
+
+
+def _woken(instance: WorkflowInstance, steps: tuple[str, ...]) -> dict[str, Expression]:
+    kinds = {wait.step: wait.kind for wait in instance.waits}
+    changes: dict[str, Expression] = {"waits": WithoutSteps(steps)}
+    for name in steps:
+        path = f"steps.{name}"
+        kind = "timer" if kinds[name] is WaitKind.TIMER else "poll"
+        waited = Span((f"{path}.since",), end=f"{path}.not_before")
+        changes[f"{path}.status"] = Lit(StepStatus.PENDING.value)
+        changes[f"{path}.seq"] = Lit(instance.steps[name].seq + 1)
+        changes[f"{path}.resume"] = Record({"kind": Lit(kind)})
+        changes[f"{path}.since"] = FieldValue(f"{path}.not_before")
+        changes[f"{path}.not_before"] = Unset()
+        changes[f"{path}.blocked_on"] = Unset()
+        changes.update(spans.add_to_totals(name, {"external_ms": waited}))
+    return changes

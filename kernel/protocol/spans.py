@@ -1,0 +1,80 @@
+"""Where a step's time went: scheduling, traffic, activity, external (design 6.1, pure).
+
+A step's clock starts when it becomes eligible: when its last dependency came home, or when its
+round started. `since` is when its present phase began, once it has been entered before.
+"""
+
+from __future__ import annotations
+
+from kernel import limits
+from kernel.model import Reason, StepState, StepStatus, WorkflowInstance
+from kernel.protocol.expressions import Add, Expression, FieldValue, Lit, Now, Push, Record, Span
+
+Measured = dict[str, Expression]
+
+
+def waited(instance: WorkflowInstance, step: str) -> dict[str, Span]:
+    """Return how the time since the step's last phase began splits, measured at this write."""
+    state = instance.steps[step]
+    path = f"steps.{step}"
+    starts = tuple(f"steps.{name}.finished_at" for name in state.depends_on)
+    eligible = (*starts, "round_started_at", f"{path}.since")
+    reason = state.blocked_on.reason if state.blocked_on else None
+    if reason is Reason.PERMIT:
+        return {"traffic_ms": Span(eligible)}
+    if state.not_before is not None:
+        due = f"{path}.not_before"
+        return {"external_ms": Span(eligible, end=due), "scheduling_ms": Span((*eligible, due))}
+    return {"scheduling_ms": Span(eligible)}
+
+
+def add_to_totals(step: str, spans: dict[str, Span]) -> Measured:
+    """Return the changes that add spans to the step's totals."""
+    return {f"steps.{step}.times.{kind}": Add(span) for kind, span in spans.items()}
+
+
+def lead(step: str, spans: dict[str, Span]) -> Measured:
+    """Return the change that keeps what led up to an attempt, for its record."""
+    return {f"steps.{step}.lead": Record(dict(spans))}
+
+
+def close_attempt(step: str, state: StepState, outcome: str) -> Measured:
+    """Return the changes that account for an attempt coming home now."""
+    path = f"steps.{step}"
+    span = Span((f"{path}.started_at",))
+    return {
+        f"{path}.times.activity_ms": Add(span),
+        f"{path}.attempts": _record(step, state, outcome, to=Now(), activity=span),
+        f"{path}.since": Now(),
+    }
+
+
+def close_lost_attempt(step: str, state: StepState) -> Measured:
+    """Return the changes that account for an attempt whose process died.
+
+    It counts as activity until its lease was over, and as scheduling from then on.
+    """
+    assert state.status is StepStatus.RUNNING
+    path = f"steps.{step}"
+    span = Span((f"{path}.started_at",), end="interrupted_at")
+    return {
+        f"{path}.times.activity_ms": Add(span),
+        f"{path}.attempts": _record(
+            step, state, "lost", to=FieldValue("interrupted_at"), activity=span
+        ),
+    }
+
+
+def _record(step: str, state: StepState, outcome: str, *, to: Expression, activity: Span) -> Push:
+    path = f"steps.{step}"
+    fields: dict[str, Expression] = {
+        "n": Lit(state.attempt),
+        "from": FieldValue(f"{path}.started_at"),
+        "to": to,
+        "outcome": Lit(outcome),
+        "activity_ms": activity,
+        "scheduling_ms": FieldValue(f"{path}.lead.scheduling_ms"),
+        "traffic_ms": FieldValue(f"{path}.lead.traffic_ms"),
+        "external_ms": FieldValue(f"{path}.lead.external_ms"),
+    }
+    return Push(Record(fields), keep=limits.ATTEMPTS_KEPT)

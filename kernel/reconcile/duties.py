@@ -1,0 +1,91 @@
+"""One reconciliation run: every part in turn, under a lease, each apart from the others' failure."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from kernel.engine.hinting import HintWriter
+from kernel.errors import KernelError
+from kernel.reconcile.due_waits import activate_due_waits
+from kernel.reconcile.lost_candidates import push_lost_candidates
+from kernel.store import DutyLeases, InstanceScan, InstanceStore
+
+log: Final = logging.getLogger("baton.reconcile")
+
+DUTY: Final = "reconcile"
+_LEASE_MS: Final = 60_000
+#: Instances one part looks at before the others get their turn.
+_BOUND: Final = 1_000
+#: Turns of one run, so that a run ends; the cursors let the next one go on.
+_TURNS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """What one run found, by part; `ran` is False when another process was at it."""
+
+    ran: bool
+    found: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+class Reconciler:
+    """Runs the parts the kernel knows, and those the host adds (the outbox)."""
+
+    def __init__(
+        self,
+        *,
+        store: InstanceStore,
+        scan: InstanceScan,
+        leases: DutyLeases,
+        hints: HintWriter,
+        holder: str,
+    ) -> None:
+        self._leases = leases
+        self._holder = holder
+        self._parts: dict[str, Callable[[], int]] = {
+            "due_waits": lambda: activate_due_waits(scan, store, hints, limit=_BOUND),
+            "lost_candidates": lambda: push_lost_candidates(
+                scan, hints, leases, duty=DUTY, holder=holder, limit=_BOUND
+            ),
+        }
+
+    def run(self) -> Reconciled:
+        """Run every part until it finds less than its bound; return what was found.
+
+        On repeat: nothing is left to find. Two at once: the second returns at once.
+
+        Raises:
+            StoreUnavailable: MongoDB did not answer at all.
+        """
+        if not self._leases.acquire(DUTY, self._holder, lease_ms=_LEASE_MS):
+            return Reconciled(ran=False)
+        found: Counter[str] = Counter()
+        failed: dict[str, str] = {}
+        try:
+            open_parts = dict(self._parts)
+            for _ in range(_TURNS):
+                for name, part in list(open_parts.items()):
+                    count = self._part(name, part, failed)
+                    found[name] += count
+                    if count < _BOUND:
+                        del open_parts[name]
+                if not open_parts or not self._leases.acquire(
+                    DUTY, self._holder, lease_ms=_LEASE_MS
+                ):
+                    break
+        finally:
+            self._leases.release(DUTY, self._holder)
+        return Reconciled(ran=True, found=dict(found), failed=failed)
+
+    def _part(self, name: str, part: Callable[[], int], failed: dict[str, str]) -> int:
+        try:
+            return part()
+        except KernelError as exc:
+            failed[name] = str(exc)
+            log.warning("reconcile part %s: %s", name, exc)
+            return 0

@@ -1,0 +1,44 @@
+"""Part 2: a claimable instance stands in its own lane (design 2.3).
+
+Never queued, lost by Redis, or left by a dead holder: whatever the reason, due means that somebody
+should look. Pushing is harmless to repeat, so nothing needs to be known about the lanes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kernel.engine.hinting import HintWriter, as_ms
+from kernel.store import DutyLeases, InstanceScan
+from kernel.store.scanning import Cursor
+
+PART: Final = "lost_candidates"
+
+
+def push_lost_candidates(
+    scan: InstanceScan,
+    hints: HintWriter,
+    leases: DutyLeases,
+    *,
+    duty: str,
+    holder: str,
+    limit: int,
+) -> int:
+    """Push up to `limit` due instances into their lanes, going on where the last run stopped."""
+    stopped = leases.cursor(duty, PART)
+    after: Cursor | None = (stopped["time"], stopped["workflow_id"]) if stopped else None
+    rows = scan.due_claimable(limit=limit, after=after)
+    for row in rows:
+        hints.hints.push(
+            row["queue"],
+            row["workflow_id"],
+            priority=row["priority"],
+            at_ms=as_ms(row["claimable_time"]),
+        )
+    last = rows[-1] if len(rows) == limit else None
+    cursor = last and {"time": last["claimable_time"], "workflow_id": last["workflow_id"]}
+    if cursor is not None or stopped is not None:
+        leases.keep_cursor(duty, holder, PART, cursor)
+    for queue in {row["queue"] for row in rows}:
+        hints.ring(queue)
+    return len(rows)

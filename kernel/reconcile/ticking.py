@@ -1,0 +1,102 @@
+"""The second hand: due timers and ended leases from Redis, and a bell for what waits too long.
+
+Redis only says whom to look at. Every "not yet" answer puts its hint back with the right time, and
+removing is compare-and-remove, so that a slow hand hides no candidate (design 2.3).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from kernel.engine.hinting import HintWriter, as_ms
+from kernel.errors import HintsUnavailable
+from kernel.hints import NoHints
+from kernel.model import InstanceStatus
+from kernel.protocol import owning
+from kernel.reconcile.due_waits import activate, activate_due_waits
+from kernel.store import InstanceScan, InstanceStore
+
+log: Final = logging.getLogger("baton.tick")
+
+#: Members of one index that one tick looks at.
+_BOUND: Final = 500
+#: A due candidate older than this has been overlooked: ring on the tick's own bell.
+_OVERLOOKED_MS: Final = 1_000
+
+
+class Ticker:
+    """Serves the timers and leases of some queues."""
+
+    def __init__(
+        self,
+        *,
+        store: InstanceStore,
+        scan: InstanceScan,
+        hints: HintWriter,
+        rebuild: Callable[[], object],
+    ) -> None:
+        self._store = store
+        self._scan = scan
+        self._hints = hints
+        self._rebuild = rebuild
+
+    def tick(self, queues: Iterable[str]) -> int:
+        """Look at what is due now; return how many instances were woken or put into their lane.
+
+        On repeat, or twice at once: harmless.
+        """
+        if isinstance(self._hints.hints, NoHints):
+            return activate_due_waits(self._scan, self._store, self._hints, limit=_BOUND)
+        try:
+            if not self._hints.hints.marker_present():
+                log.warning("Redis lost its hints; rebuilding them from MongoDB")
+                self._rebuild()
+                self._hints.hints.set_marker()
+            return sum(self._timers(q) + self._leases(q) + self._bell(q) for q in queues)
+        except HintsUnavailable as exc:
+            log.info("tick without Redis: %s", exc)
+            return activate_due_waits(self._scan, self._store, self._hints, limit=_BOUND)
+
+    def _timers(self, queue: str) -> int:
+        woken = 0
+        for workflow_id, score in self._hints.hints.due_timers(queue, limit=_BOUND):
+            stored = self._store.read(workflow_id)
+            is_woken = stored is not None and activate(self._store, self._hints, stored)
+            woken += is_woken
+            self._hints.hints.drop_timer(queue, workflow_id, score_ms=score)
+            if not is_woken and stored is not None:
+                again = self._store.read(workflow_id)
+                if again is not None and again.instance.status is InstanceStatus.WAITING:
+                    self._hints.place(again.instance, again.now)
+        return woken
+
+    def _leases(self, queue: str) -> int:
+        freed = 0
+        for workflow_id, token, score in self._hints.hints.due_leases(queue, limit=_BOUND):
+            stored = self._store.read(workflow_id)
+            instance = stored.instance if stored is not None else None
+            if stored is not None and instance is not None and instance.claim_token == token:
+                if instance.status in owning.CLAIMABLE and instance.claimable_time > stored.now:
+                    self._hints.leased(instance)  # renewed since: look again when that is over
+                    continue
+                if instance.status in owning.CLAIMABLE:
+                    self._hints.hints.push(
+                        queue,
+                        workflow_id,
+                        priority=instance.priority,
+                        at_ms=as_ms(instance.claimable_time),
+                    )
+                    self._hints.ring(queue)
+                    freed += 1
+            self._hints.hints.drop_lease(queue, workflow_id, token, score_ms=score)
+        return freed
+
+    def _bell(self, queue: str) -> int:
+        oldest = self._hints.hints.oldest_due_ms(queue)
+        now = as_ms(self._store.now())
+        overlooked = oldest is not None and now - oldest > _OVERLOOKED_MS
+        if overlooked and self._hints.hints.ring_from_tick(queue):
+            self._hints.ring_host(queue)
+        return 0

@@ -1,0 +1,128 @@
+"""One client per process, its guarantees, and its errors in the kernel's words.
+
+Truth is written with majority and journal and read from the primary (design 1.3). The driver has
+already retried once when an error arrives here; what it means for a write is then uncertain, and
+the caller re-reads (design 1.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import pymongo
+from bson.codec_options import CodecOptions
+from pymongo import errors as driver
+from pymongo.collection import Collection
+from pymongo.database import Database
+from pymongo.read_concern import ReadConcern
+from pymongo.read_preferences import ReadPreference
+from pymongo.write_concern import WriteConcern
+
+from kernel.errors import InvariantViolation, NotAReplicaSet, StoreUnavailable, UsageError
+
+Document = dict[str, Any]
+
+#: How long one command may take before its outcome counts as uncertain.
+_SOCKET_TIMEOUT_MS: Final = 10_000
+_SELECTION_TIMEOUT_MS: Final = 3_000
+_CONNECT_TIMEOUT_MS: Final = 2_000
+#: Server codes of refusals that a later try may not meet: elections, shutdowns, full caches, time.
+_PASSING_CODES: Final = frozenset(
+    {6, 7, 11, 24, 50, 64, 89, 91, 112, 134, 175, 189, 202, 246, 262, 9001, 10107, 11600, 11602}
+    | {13388, 13435, 13436}
+)
+
+
+class Connection:
+    """A lazily connecting client and the database it keeps truth in."""
+
+    def __init__(self, url: str, *, database: str) -> None:
+        try:
+            self.client: pymongo.MongoClient[Document] = pymongo.MongoClient(
+                url,
+                tz_aware=True,
+                retryWrites=True,
+                w="majority",
+                journal=True,
+                serverSelectionTimeoutMS=_SELECTION_TIMEOUT_MS,
+                connectTimeoutMS=_CONNECT_TIMEOUT_MS,
+                socketTimeoutMS=_SOCKET_TIMEOUT_MS,
+                appname="baton",
+            )
+        except (driver.ConfigurationError, driver.InvalidURI, ValueError) as exc:
+            raise UsageError(f"mongo_url is not usable: {exc}") from exc
+        options: CodecOptions[Document] = CodecOptions(tz_aware=True)
+        self.database: Database[Document] = self.client.get_database(
+            database,
+            codec_options=options,
+            read_preference=ReadPreference.PRIMARY,
+            write_concern=WriteConcern(w="majority", j=True),
+        )
+
+    def collection(self, name: str) -> Collection[Document]:
+        """Return a collection with this connection's guarantees."""
+        return self.database[name]
+
+    def majority(self, name: str) -> Collection[Document]:
+        """Return a collection whose reads see only what no failover can undo."""
+        return self.database[name].with_options(read_concern=ReadConcern("majority"))
+
+    @contextmanager
+    def bounded(self, seconds: float | None) -> Iterator[None]:
+        """Bound all commands of the block together, e.g. so that a request never waits for them."""
+        if seconds is None:
+            yield
+            return
+        with pymongo.timeout(seconds):
+            yield
+
+    def require_replica_set(self) -> None:
+        """Refuse a server that cannot keep the guarantees.
+
+        Raises:
+            NotAReplicaSet: it is a standalone server.
+            StoreUnavailable: it did not answer.
+        """
+        with translated():
+            hello = self.client.admin.command("hello")
+        if "setName" not in hello and hello.get("msg") != "isdbgrid":
+            raise NotAReplicaSet(
+                "this MongoDB is a standalone server; Baton needs a replica set (one node is enough):"
+                " start mongod with --replSet rs0, run rs.initiate() once in mongosh,"
+                " and add ?replicaSet=rs0 to the URL"
+            )
+
+    def close(self) -> None:
+        """Close the client's sockets. On repeat: nothing."""
+        self.client.close()
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn driver errors into the kernel's: unavailable (try again) or a fault of ours."""
+    try:
+        yield
+    except driver.DuplicateKeyError:
+        raise  # a race lost, which the caller answers
+    except driver.OperationFailure as exc:
+        if is_passing(exc):
+            raise StoreUnavailable(f"MongoDB could not answer: {_first_line(exc)}") from exc
+        raise InvariantViolation(f"MongoDB refused a command: {_first_line(exc)}") from exc
+    except driver.PyMongoError as exc:
+        raise StoreUnavailable(f"MongoDB did not answer: {_first_line(exc)}") from exc
+
+
+def is_passing(exc: driver.OperationFailure) -> bool:
+    """Tell whether a refusal comes from the server's state and not from our command."""
+    return (
+        isinstance(exc, driver.WTimeoutError | driver.WriteConcernError | driver.ExecutionTimeout)
+        or exc.code in _PASSING_CODES
+        or exc.has_error_label("RetryableWriteError")
+        or exc.has_error_label("TransientTransactionError")
+    )
+
+
+def _first_line(exc: Exception) -> str:
+    return str(exc).split("\n", 1)[0].split(", full error", 1)[0][:300]

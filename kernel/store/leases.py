@@ -1,0 +1,58 @@
+"""Duties that one process at a time should do: a short lease document each (design 2.3).
+
+A dead holder's lease is over by itself; the duty is never a job that needs the duty. A duty's
+resumable cursors live in the same document, so that the next holder goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pymongo.errors import DuplicateKeyError
+
+from kernel.store.clock import StoreClock
+from kernel.store.connection import Connection, translated
+from kernel.store.schema import LEASES
+
+
+class DutyLeases:
+    """Leases by duty name, on the database clock."""
+
+    def __init__(self, connection: Connection, clock: StoreClock) -> None:
+        self._leases = connection.collection(LEASES)
+        self._clock = clock
+
+    def acquire(self, duty: str, holder: str, *, lease_ms: int) -> bool:
+        """Take the duty if it is free, over, or already ours. On repeat: extended."""
+        free = {"$lte": [{"$ifNull": ["$until", self._clock.now()]}, self._clock.now()]}
+        found = {"_id": duty, "$or": [{"holder": holder}, {"$expr": free}]}
+        change = [{"$set": {"holder": {"$literal": holder}, "until": self._clock.now(lease_ms)}}]
+        try:
+            with translated():
+                result = self._upsert(found, change)
+        except DuplicateKeyError:
+            return False  # somebody else holds it: the filter missed and the insert met its _id
+        return bool(result.matched_count or result.upserted_id is not None)
+
+    def release(self, duty: str, holder: str) -> None:
+        """Give the duty back early. On repeat, or if it is somebody else's: nothing."""
+        with translated():
+            self._leases.update_one(
+                {"_id": duty, "holder": holder}, [{"$set": {"until": self._clock.now()}}]
+            )
+
+    def cursor(self, duty: str, part: str) -> Any:
+        """Return where a part of the duty stopped, or None for its beginning."""
+        with translated():
+            document = self._leases.find_one({"_id": duty}, {f"cursors.{part}": 1})
+        return ((document or {}).get("cursors") or {}).get(part)
+
+    def keep_cursor(self, duty: str, holder: str, part: str, cursor: object) -> None:
+        """Remember where a part stopped; only the holder may."""
+        with translated():
+            self._leases.update_one(
+                {"_id": duty, "holder": holder}, {"$set": {f"cursors.{part}": cursor}}
+            )
+
+    def _upsert(self, found: dict[str, Any], change: list[dict[str, Any]]) -> Any:
+        return self._leases.update_one(found, change, upsert=True)

@@ -1,0 +1,61 @@
+"""What the engine needs of a store, as a protocol; design 0 keeps the driver out of sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from kernel.model import WorkflowInstance
+from kernel.protocol.commit import Commit
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """An instance as read, with the database's now of that reading."""
+
+    document: Document
+    now: datetime
+
+    @property
+    def instance(self) -> WorkflowInstance:
+        """The document as a typed value."""
+        return WorkflowInstance.model_validate(self.document)
+
+
+class Instances(Protocol):
+    """Reading, guarded writing and claiming. Every method may raise StoreUnavailable."""
+
+    def read(self, workflow_id: str, *, majority: bool = False) -> Stored | None:
+        """Return the instance with the database's now, or None."""
+
+    def commit(self, commit: Commit) -> bool:
+        """Apply a commit; False means that its guard no longer held and nothing was written."""
+
+    def claim(
+        self,
+        workflow_id: str,
+        *,
+        fingerprints: Sequence[str],
+        token: str,
+        owner: str,
+        lease_ms: int,
+    ) -> Stored | None:
+        """Take the claim of a candidate, if it is due and may be run here."""
+
+    def claim_any(
+        self,
+        queues: Sequence[str],
+        *,
+        fingerprints: Sequence[str],
+        token: str,
+        owner: str,
+        lease_ms: int,
+    ) -> Stored | None:
+        """Take the claim of some due instance, in no particular order."""
+
+    def renew(self, claims: Iterable[tuple[str, str]], *, lease_ms: int) -> set[str]:
+        """Extend claims given as (workflow_id, token); return the tokens that are lost."""

@@ -1,0 +1,77 @@
+"""Bounded, indexed queries for work nobody was told about (design 2.3), and lists for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from kernel.model import WorkflowInstance
+from kernel.protocol import owning
+from kernel.store.clock import StoreClock
+from kernel.store.codec import from_stored
+from kernel.store.connection import Connection, translated
+from kernel.store.port import Stored
+from kernel.store.schema import CLAIMABLE_INDEX, INSTANCES
+
+_CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
+#: What the lanes need of an instance: far less than the instance.
+_HINT_FIELDS: Final = {"workflow_id": 1, "queue": 1, "priority": 1, "claimable_time": 1}
+Cursor = tuple[datetime, str]
+
+
+class InstanceScan:
+    """Reads that find due instances, oldest first, and pages for people."""
+
+    def __init__(self, connection: Connection, clock: StoreClock) -> None:
+        self._instances = connection.collection(INSTANCES)
+        self._clock = clock
+
+    def due_waiting(self, *, limit: int, after: Cursor | None = None) -> list[Stored]:
+        """Return waiting instances whose time has come, with the database's now."""
+        found: list[dict[str, Any]] = [
+            {"$match": self._page({"status": "waiting"}, after)},
+            {"$sort": {"claimable_time": 1, "workflow_id": 1}},
+            {"$limit": limit},
+            {"$addFields": {"_now": self._clock.now()}},
+        ]
+        with translated():
+            rows = list(self._instances.aggregate(found, hint=CLAIMABLE_INDEX))
+        return [Stored(now=row.pop("_now"), document=from_stored(row)) for row in rows]
+
+    def due_claimable(self, *, limit: int, after: Cursor | None = None) -> list[dict[str, Any]]:
+        """Return what the lanes need of instances that may be claimed now."""
+        rows: list[dict[str, Any]] = []
+        with translated():
+            for status in _CLAIMABLE:
+                found = self._page({"status": status}, after)
+                query = self._instances.find(found, _HINT_FIELDS, hint=CLAIMABLE_INDEX)
+                rows.extend(query.sort([("claimable_time", 1), ("workflow_id", 1)]).limit(limit))
+        rows.sort(key=lambda row: (row["claimable_time"], row["workflow_id"]))
+        return rows[:limit]
+
+    def page(
+        self, *, status: Sequence[str], workflow_type: str | None, limit: int, after: str | None
+    ) -> list[WorkflowInstance]:
+        """Return instances in order of workflow_id after `after`, for people and scripts."""
+        found: dict[str, Any] = {}
+        if status:
+            found["status"] = {"$in": list(status)}
+        if workflow_type:
+            found["type"] = workflow_type
+        if after:
+            found["workflow_id"] = {"$gt": after}
+        with translated():
+            rows = list(self._instances.find(found).sort("workflow_id", 1).limit(limit))
+        return [WorkflowInstance.model_validate(from_stored(row)) for row in rows]
+
+    def _page(self, found: dict[str, Any], after: Cursor | None) -> dict[str, Any]:
+        due: dict[str, Any] = {**found, **self._clock.is_past("claimable_time")}
+        if after is not None:
+            moment, workflow_id = after
+            due["claimable_time"] = {"$gte": moment}
+            due["$or"] = [
+                {"claimable_time": {"$gt": moment}},
+                {"claimable_time": moment, "workflow_id": {"$gt": workflow_id}},
+            ]
+        return due

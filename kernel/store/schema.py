@@ -1,0 +1,95 @@
+"""Collections, validators and indexes; `ensure_schema` may run as often as anybody likes.
+
+The validator states what a query relies on: `claimable_time` is always a date (an `$expr`
+comparison would also match null), status and priority stay inside their vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pymongo import ASCENDING, IndexModel
+from pymongo.errors import CollectionInvalid, OperationFailure
+
+from kernel.model import InstanceStatus
+from kernel.store.connection import Connection, translated
+
+INSTANCES: Final = "workflow_instances"
+LEASES: Final = "workflow_leases"
+
+_NAMESPACE_EXISTS: Final = 48
+
+#: Used by hint wherever both claimable indexes fit, so that the planner cannot take the wider one.
+QUEUE_INDEX: Final = "status_queue_claimable_time"
+CLAIMABLE_INDEX: Final = "status_claimable_time_id"
+
+_VALIDATOR: Final[dict[str, Any]] = {
+    "$jsonSchema": {
+        "bsonType": "object",
+        "required": [
+            "workflow_id",
+            "biz_key",
+            "type",
+            "queue",
+            "status",
+            "claimable_time",
+            "steps",
+        ],
+        "properties": {
+            "workflow_id": {"bsonType": "string"},
+            "biz_key": {"bsonType": "string"},
+            "status": {"enum": [status.value for status in InstanceStatus]},
+            "claimable_time": {"bsonType": "date"},
+            "priority": {"bsonType": ["int", "long"], "minimum": 0, "maximum": 3},
+            "fencing_token": {"bsonType": ["int", "long"]},
+            "steps": {"bsonType": "object"},
+        },
+    }
+}
+
+_INDEXES: Final = [
+    IndexModel([("workflow_id", ASCENDING)], name="workflow_id", unique=True),
+    IndexModel([("biz_key", ASCENDING)], name="biz_key", unique=True),
+    IndexModel(
+        [("status", ASCENDING), ("claimable_time", ASCENDING), ("workflow_id", ASCENDING)],
+        name=CLAIMABLE_INDEX,
+    ),
+    IndexModel(
+        [("status", ASCENDING), ("queue", ASCENDING), ("claimable_time", ASCENDING)],
+        name=QUEUE_INDEX,
+    ),
+    IndexModel(
+        [
+            ("blocked_on.resources", ASCENDING),
+            ("priority", ASCENDING),
+            ("blocked_on.since", ASCENDING),
+        ],
+        name="blocked_on",
+        partialFilterExpression={"blocked_on.resources": {"$exists": True}},
+    ),
+]
+
+
+def ensure_schema(connection: Connection) -> None:
+    """Create what is missing. On repeat, also by several processes at once: nothing.
+
+    Raises:
+        NotAReplicaSet, StoreUnavailable: as `require_replica_set`.
+    """
+    connection.require_replica_set()
+    with translated():
+        for name in (INSTANCES, LEASES):
+            if name not in connection.database.list_collection_names():
+                _create(connection, name)
+        connection.database.command("collMod", INSTANCES, validator=_VALIDATOR)
+        connection.collection(INSTANCES).create_indexes(_INDEXES)
+
+
+def _create(connection: Connection, name: str) -> None:
+    try:
+        connection.database.create_collection(name)
+    except CollectionInvalid:
+        return  # it exists by now: another process was faster
+    except OperationFailure as exc:
+        if exc.code != _NAMESPACE_EXISTS:
+            raise
