@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kernel import limits
 from kernel.definition import Plan, Registry
 from kernel.engine.hinting import HintWriter
-from kernel.errors import InvalidValue, StoreUnavailable
+from kernel.errors import InvalidValue, InvariantViolation, StoreUnavailable
 from kernel.json_values import check_json
 from kernel.model import Priority, WorkflowInstance
 from kernel.protocol import starting
@@ -68,20 +68,15 @@ class Publisher:
         value = plan.dump_input(value)
         check_json(value, limit_bytes=limits.INPUT_BYTES, what=f"input of {plan.type}")
         workflow_id = starting.workflow_id_of(biz_key)
+        changes = starting.create_changes(
+            plan, biz_key=biz_key, value=value, fencing_token=fencing_token, priority=lane
+        )
+        if self._store.create(workflow_id, changes) is Created.NEW:
+            return self._started(workflow_id, Start.CREATED, "")
         for _ in range(_MAX_RACES):
             stored = self._store.read(workflow_id)
             if stored is None:
-                changes = starting.create_changes(
-                    plan,
-                    biz_key=biz_key,
-                    value=value,
-                    fencing_token=fencing_token,
-                    priority=lane,
-                )
-                created = self._store.create(workflow_id, changes)
-                if created is Created.NEW:
-                    return self._started(workflow_id, Start.CREATED, "")
-                continue
+                raise InvariantViolation(f"{workflow_id} exists and cannot be read")
             answer = self._resume(stored, plan, value, fencing_token, lane)
             if answer is not None:
                 return answer

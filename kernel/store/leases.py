@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from kernel.store.clock import StoreClock
@@ -24,15 +25,25 @@ class DutyLeases:
 
     def acquire(self, duty: str, holder: str, *, lease_ms: int) -> bool:
         """Take the duty if it is free, over, or already ours. On repeat: extended."""
-        free = {"$lte": [{"$ifNull": ["$until", self._clock.now()]}, self._clock.now()]}
-        found = {"_id": duty, "$or": [{"holder": holder}, {"$expr": free}]}
-        change = [{"$set": {"holder": {"$literal": holder}, "until": self._clock.now(lease_ms)}}]
+        now = self._clock.now()
+        is_over = {"$lte": [{"$ifNull": ["$until", now]}, now]}
+        is_ours = {"$eq": [{"$ifNull": ["$holder", None]}, {"$literal": holder}]}
+        takes = {"$or": [is_over, is_ours]}
+        change = {
+            "holder": {"$cond": [takes, {"$literal": holder}, "$holder"]},
+            "until": {"$cond": [takes, self._clock.now(lease_ms), "$until"]},
+        }
         try:
             with translated():
-                result = self._upsert(found, change)
+                after = self._leases.find_one_and_update(
+                    {"_id": duty},
+                    [{"$set": change}],
+                    upsert=True,
+                    return_document=ReturnDocument.AFTER,
+                )
         except DuplicateKeyError:
-            return False  # somebody else holds it: the filter missed and the insert met its _id
-        return bool(result.matched_count or result.upserted_id is not None)
+            return False  # two first holders at once: the other one was faster
+        return after is not None and after["holder"] == holder
 
     def release(self, duty: str, holder: str) -> None:
         """Give the duty back early. On repeat, or if it is somebody else's: nothing."""
@@ -53,6 +64,3 @@ class DutyLeases:
             self._leases.update_one(
                 {"_id": duty, "holder": holder}, {"$set": {f"cursors.{part}": cursor}}
             )
-
-    def _upsert(self, found: dict[str, Any], change: list[dict[str, Any]]) -> Any:
-        return self._leases.update_one(found, change, upsert=True)
