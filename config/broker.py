@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from kombu.transport import redis
+from kombu.transport import redis, virtual
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ _JSON = ("application/json", "utf-8")
 _UNUSED_HEADERS = ("eta", "group", "chord", "chain", "shadow", "stamps", "stamped_headers")
 
 
-class StrictMessage(redis.Channel.Message):  # type: ignore[misc]
+class StrictMessage(virtual.Message):
     """A message whose envelope has the shape kombu trusts blindly."""
 
     def __init__(self, payload: Any, channel: Any = None, **options: Any) -> None:
@@ -42,16 +42,19 @@ class QuarantineChannel(redis.Channel):
 
     #: How many messages this channel has set aside.
     set_aside: int = 0
+    #: Set by kombu for each channel; such errors belong to the connection, not to a message.
+    connection_errors: tuple[type[Exception], ...]
 
     def basic_consume(
         self,
         queue: str,
         no_ack: bool,
-        callback: Callable[[Any], Any],
-        consumer_tag: str,
+        callback: Callable[..., Any] | None,
+        consumer_tag: str | None,
         **options: Any,
-    ) -> None:
+    ) -> Any:
         """Consume a queue; task messages (the ones that are acknowledged) are looked at first."""
+        assert callback is not None, "consumers are given a callback"
 
         def guarded(message: Any) -> Any:
             flaw = None if no_ack else flaw_of(message)
@@ -69,11 +72,11 @@ class QuarantineChannel(redis.Channel):
                 message.reject_log_error(log, self.connection_errors)
             return None
 
-        super().basic_consume(queue, no_ack, guarded, consumer_tag, **options)
+        return super().basic_consume(queue, no_ack, guarded, consumer_tag, **options)
 
     def _brpop_read(self, **options: Any) -> Any:
         try:
-            return super()._brpop_read(**options)
+            return super()._brpop_read(**options)  # type: ignore[misc]
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             # The reply has been read and the message is off its list: nothing is left half done.
             self._set_aside(f"{type(error).__name__}: {error}", getattr(error, "doc", ""))
@@ -137,6 +140,6 @@ def _release_slot(message: Any) -> None:
     """Forget a request that was counted against the pool before it failed to start."""
     from celery.worker import state
 
-    for request in [*state.reserved_requests, *state.scheduled_requests]:
+    for request in list(state.reserved_requests):
         if request.id == message.headers.get("id"):
             state.task_ready(request)

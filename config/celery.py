@@ -5,18 +5,13 @@ that cannot reach a database at start still serves wakeups later. Leaves to othe
 (``config.settings.transport``), tasks (``jobs.wakeups``).
 """
 
-import logging
 import logging.config
 import os
 from typing import Any
 
 from celery import Celery, signals
 
-from kernel import KernelError
-
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-
-log = logging.getLogger(__name__)
 
 #: How long one publish may take to connect, and then to be answered, seconds.
 PUBLISH_TIMEOUT_SECONDS = 0.3
@@ -57,11 +52,7 @@ def _prepare_child(**_: Any) -> None:
     for connection in connections.all(initialized_only=True):
         # Closing would send a goodbye on the parent's socket.
         connection.connection = None
-    try:
-        wakeups.worker_kernel()
-    except KernelError:
-        # The store is away: the first wakeup builds the kernel instead.
-        log.warning("started without the workflow store", exc_info=True)
+    wakeups.worker_kernel()
 
 
 @signals.worker_process_shutdown.connect

@@ -1,7 +1,7 @@
 """Every URL of the web process, in one screen.
 
-Guarantees: whatever is asked below ``/api/`` is answered as problem+json, also where no route matches.
-Leaves to others: the API (``jobs.api``) and the console (``ops_console``).
+Guarantees: whatever is asked below ``/api/`` is answered as problem+json, also where no route
+matches. Leaves to others: the API (``jobs.api``) and the console (``ops_console``).
 """
 
 from django.contrib import admin
@@ -13,7 +13,7 @@ from jobs.api import health, pages
 from jobs.api.errors import problem_404, problem_500
 
 
-def home(request: HttpRequest) -> HttpResponse:
+def home(_request: HttpRequest) -> HttpResponse:
     """Send people who type the bare address to the console."""
     return redirect("admin:index")
 

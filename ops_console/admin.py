@@ -6,11 +6,12 @@ revoked. Leaves to others: workflows themselves (the console's own pages).
 """
 
 # ruff: noqa: ARG002 -- the arguments are those of Django's hooks
+from __future__ import annotations
+
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
@@ -24,8 +25,16 @@ from jobs.services.errors import ServiceError
 REFUSALS_SHOWN = 10
 
 
+if TYPE_CHECKING:
+    # Django's classes take no parameters at run time.
+    JobAdmin = admin.ModelAdmin[ContentJob]
+    TokenAdmin = admin.ModelAdmin[ApiToken]
+else:
+    JobAdmin = TokenAdmin = admin.ModelAdmin
+
+
 @admin.register(ContentJob)
-class ContentJobAdmin(admin.ModelAdmin[ContentJob]):
+class ContentJobAdmin(JobAdmin):
     """Jobs, read-only; two actions that go through the services."""
 
     list_display = ("id", "tenant", "kind", "status", "round", "dispatch_status", "created_at")
@@ -37,9 +46,7 @@ class ContentJobAdmin(admin.ModelAdmin[ContentJob]):
     # An exact count of a large table would cost more than the page.
     show_full_result_count = False
 
-    def get_fieldsets(
-        self, request: HttpRequest, obj: ContentJob | None = None
-    ) -> list[tuple[str | None, dict[str, Any]]]:
+    def get_fieldsets(self, request: HttpRequest, obj: ContentJob | None = None) -> Any:
         """Show the business facts first and the intent's columns after them."""
         columns = own_columns(ContentJob)
         names = [field.name for field in ContentJob._meta.fields if field.name not in columns]
@@ -97,7 +104,7 @@ class ContentJobAdmin(admin.ModelAdmin[ContentJob]):
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
+class ApiTokenAdmin(TokenAdmin):
     """API tokens: issue one, see it once, revoke it."""
 
     list_display = ("name", "tenant", "user", "created_at", "expires_at", "last_used_at", "alive")
@@ -135,16 +142,15 @@ class ApiTokenAdmin(admin.ModelAdmin[ApiToken]):
         """Build the form of the add page with the service's own rules."""
         form = super().get_form(request, obj, change=change, **kwargs)
         if obj is None:
-            form.clean = _clean  # type: ignore[method-assign]
+            form.clean = _clean  # type: ignore[method-assign,assignment]
         return form
 
     def save_model(
         self, request: HttpRequest, obj: ApiToken, form: ModelForm[ApiToken], change: bool
     ) -> None:
         """Issue the token and show its text this once."""
-        user: AbstractBaseUser = obj.user
         issued = access.issue_token(
-            user=user, tenant=obj.tenant, name=obj.name, expires_at=obj.expires_at
+            user=obj.user, tenant=obj.tenant, name=obj.name, expires_at=obj.expires_at
         )
         # The page goes on with the row that the service made.
         obj.pk = issued.token.pk

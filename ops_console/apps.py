@@ -5,17 +5,19 @@ the project lands on the console. Leaves to others: the admins themselves (``ops
 """
 
 from django.apps import AppConfig
-from django.contrib.admin.apps import AdminConfig
+from django.contrib.admin import apps as admin_apps
 
 
-class OpsAdminConfig(AdminConfig):
+class OpsAdminConfig(admin_apps.AdminConfig):
     """Django's admin, with the console as its site."""
 
+    default = False
     default_site = "ops_console.site.OpsSite"
 
 
 class OpsConsoleConfig(AppConfig):
     """The console's own templates and admins."""
 
+    default = True
     name = "ops_console"
     verbose_name = "Operations"

@@ -7,7 +7,7 @@ environment (``env``), the business database (``databases``), logs (``logs``), C
 """
 
 from config.settings.databases import business_database
-from config.settings.env import BASE_DIR, read_environment
+from config.settings.env import read_environment
 from config.settings.logs import configure_structlog, logging_settings
 from config.settings.secret import load_or_create_secret_key
 
@@ -102,7 +102,8 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
+STATIC_ROOT = BATON.data_dir / "static"
+STATIC_ROOT.mkdir(exist_ok=True)
 # Serves the apps' own files where collectstatic never ran (make up, tests).
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = BATON.debug

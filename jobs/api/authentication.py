@@ -5,17 +5,22 @@ token; a caller without a tenant sees nothing. Leaves to others: tokens themselv
 (``jobs.services.access``).
 """
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from jobs.models import ApiToken
 from jobs.services import access
+
+if TYPE_CHECKING:
+    # Views load the classes of this module from the settings.
+    from rest_framework.views import APIView
 
 _CHALLENGE = 'Bearer realm="baton"'
 
@@ -67,6 +72,12 @@ def tenant_of(request: Request) -> str:
     tenant: Any = getattr(request, "tenant", None)
     assert isinstance(tenant, str), "the view lacks HasTenant"
     return tenant
+
+
+def caller_of(request: Request) -> AbstractBaseUser:
+    """Return the user that :class:`HasTenant` let in."""
+    assert isinstance(request.user, AbstractBaseUser), "the view lacks HasTenant"
+    return request.user
 
 
 def _tenant(request: Request) -> str | None:

@@ -16,7 +16,7 @@ SERVER_BODY_BYTES = 1024 * 1024
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
+Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class BodyLimit:

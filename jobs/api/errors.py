@@ -19,8 +19,7 @@ from rest_framework.request import Request
 
 from jobs.api.problems import BY_STATUS, JSON_MEDIA_TYPE, PROBLEMS
 from jobs.services import errors as service
-from kernel import KernelError
-from kernel.errors import InvalidValue, Unavailable, ValueTooLarge
+from kernel import InvalidValue, KernelError, Unavailable, ValueTooLarge
 
 log = logging.getLogger(__name__)
 

@@ -96,17 +96,17 @@ def _finite_float(literal: str) -> float:
 
 
 def _depth_exceeds(value: Any, limit: int) -> bool:
-    level = [value]
-    for _ in range(limit + 1):
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(limit):
+        if not level:
+            return False
         level = [
             child
             for item in level
-            if isinstance(item, dict | list)
             for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
         ]
-        if not level:
-            return False
-    return True
+    return bool(level)
 
 
 def _declared_length(context: Mapping[str, Any] | None) -> int | None:

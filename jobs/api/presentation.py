@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
 from jobs.models import ContentJob
-from kernel import WorkflowInstance
+from kernel import WorkflowInstance, workflow_id_of
 
 #: Statuses a job can be canceled from.
 _OPEN = frozenset({"initial", "generating"})
@@ -52,7 +52,7 @@ def detail(
     )
     return {
         **summary(request, job),
-        "workflow_id": None if instance is None else instance.workflow_id,
+        "workflow_id": workflow_id_of(job.dispatch_biz_key or ""),
         "options": job.options,
         "metadata": job.metadata,
         "result": job.result,

@@ -5,7 +5,7 @@ never break an answer. Leaves to others: the shape of the answers (``jobs.api.pr
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rest_framework.exceptions import NotAcceptable
@@ -37,7 +37,7 @@ class ApiNegotiation(DefaultContentNegotiation):
     """Count a client that accepts problem+json as one that understands JSON."""
 
     def select_renderer(
-        self, request: Request, renderers: Sequence[BaseRenderer], format_suffix: str | None = None
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
         """Return the renderer and its media type. Raises: NotAcceptable."""
         try:
@@ -47,7 +47,8 @@ class ApiNegotiation(DefaultContentNegotiation):
         except NotAcceptable:
             if JSON_MEDIA_TYPE not in request.META.get("HTTP_ACCEPT", ""):
                 raise
-            return renderers[0], renderers[0].media_type
+            first = next(iter(renderers))
+            return first, first.media_type
         return chosen
 
 

@@ -158,7 +158,7 @@ class JobShape(AcceptedShape):
 class JobDetailShape(JobShape):
     """A job with everything known about it."""
 
-    workflow_id = serializers.CharField(allow_null=True)
+    workflow_id = serializers.CharField()
     options = serializers.JSONField()
     metadata = serializers.JSONField()
     result = serializers.JSONField(allow_null=True)
@@ -190,7 +190,7 @@ class ProblemShape(serializers.Serializer[Any]):
     instance = serializers.CharField()
     request_id = serializers.CharField()
     retryable = serializers.BooleanField()
-    errors = PlaceShape(many=True, required=False)
+    errors = PlaceShape(many=True, required=False)  # type: ignore[assignment]
 
 
 PRIORITIES: dict[str, Priority] = {

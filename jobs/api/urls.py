@@ -3,7 +3,10 @@
 from django.urls import path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-from jobs.api import views
+from jobs.api import (
+    schema,  # noqa: F401 -- importing it registers the authentication schemes
+    views,
+)
 
 urlpatterns = [
     path("jobs", views.JobsView.as_view(), name="jobs"),

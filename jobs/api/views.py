@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from jobs.api import paging, presentation
-from jobs.api.authentication import tenant_of
+from jobs.api.authentication import caller_of, tenant_of
 from jobs.api.errors import Refusal
 from jobs.api.renderers import encode
 from jobs.api.serializers import (
@@ -59,7 +59,7 @@ class JobsView(APIView):
             options=dict(body.get("options", {})),
             metadata=body.get("metadata", {}),
             priority=PRIORITIES.get(body.get("priority", ""), Priority.ASYNC),
-            created_by=request.user,
+            created_by=caller_of(request),
         )
         return _accepted(request, job)
 
@@ -149,7 +149,7 @@ def _accepted(request: Request, job: ContentJob) -> Response:
 def _instance(job: ContentJob) -> tuple[WorkflowInstance | None, bool]:
     """Ask the kernel; the second value is False when it did not answer."""
     try:
-        return get_kernel().find(biz_key=job.dispatch_biz_key), True
+        return get_kernel().find(biz_key=job.dispatch_biz_key or ""), True
     except KernelError as error:
         log.warning("workflow store unavailable: %s", error)
         return None, False

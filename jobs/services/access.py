@@ -16,7 +16,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import AbstractBaseUser, User
 from django.db.models import Q
 from django.utils import timezone
 
@@ -53,7 +53,7 @@ class DemoAccess:
 
 
 def issue_token(
-    *, user: AbstractBaseUser, tenant: str, name: str, expires_at: datetime | None = None
+    *, user: User, tenant: str, name: str, expires_at: datetime | None = None
 ) -> IssuedToken:
     """Create a token for a user of a tenant.
 

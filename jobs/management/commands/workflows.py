@@ -7,6 +7,7 @@ Leaves to others: changing anything (console, services).
 import json
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -14,8 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from jobs.management import terminal, workflow_views
 from jobs.models import ContentJob
 from jobs.runtime import get_kernel
-from kernel import KernelError, UsageError, WorkflowInstance
-from kernel.errors import NotFound
+from kernel import KernelError, NotFound, UsageError, WorkflowInstance
 
 USAGE, NOT_FOUND, UNAVAILABLE = 2, 3, 4
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|why")
-        listing = actions.add_parser("list", help="newest first")
+        listing = actions.add_parser("list", help="in order of workflow_id")
         listing.add_argument("--status", choices=_STATUSES)
         listing.add_argument("--type", help="workflow type, such as content.article")
         listing.add_argument("--limit", type=int, default=50, help="rows (default 50)")
@@ -81,9 +81,9 @@ class Command(BaseCommand):
         instance = self._find(options["which"])
         explanation = get_kernel().why(instance.workflow_id)
         if self.as_json:
-            self._write_json(explanation)
+            self._write_json(asdict(explanation))
         else:
-            self.stdout.write(terminal.printable(explanation["sentence"]))
+            self.stdout.write(terminal.printable(explanation.sentence))
 
     def _find(self, which: str) -> WorkflowInstance:
         """Look the name up as workflow_id, then job id, then biz_key. Raises: NotFound."""

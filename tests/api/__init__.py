@@ -1,0 +1,1 @@
+"""The REST API over real servers: contract, refusals, tenants, JSON fidelity."""
