@@ -11,7 +11,7 @@ from typing import Any
 from pymongo import MongoClient
 from pymongo.errors import ConfigurationError, OperationFailure, PyMongoError
 
-from kernel.errors import NotAReplicaSet
+from kernel import NotAReplicaSet
 
 #: Name of the embedded set.
 NAME = "rs0"

@@ -6,7 +6,7 @@ web and Flower. Leaves running them to `supervisor`, the servers to `stack`.
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from config.embedded import ports
@@ -37,6 +37,10 @@ class StackOptions:
     flower: bool = True
     #: Pool processes of each work queue's worker.
     concurrency: int = 2
+    #: Workers a work queue.
+    workers: int = 1
+    #: Added to the environment of every process, over everything else.
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def choose_port(wanted: int | None, usual: int) -> int:
@@ -62,12 +66,13 @@ def web(port: int, env: Mapping[str, str]) -> ProcessSpec:
     )
 
 
-def worker(queue: str, *, concurrency: int, env: Mapping[str, str]) -> ProcessSpec:
-    """A Celery worker for one queue."""
+def worker(queue: str, *, concurrency: int, env: Mapping[str, str], number: int = 1) -> ProcessSpec:
+    """A Celery worker for one queue; `number` tells several of them apart."""
+    name = queue if number == 1 else f"{queue}-{number}"
     return ProcessSpec(
-        name=queue,
+        name=name,
         command=(
-            *_celery("worker", "-Q", queue, "-n", f"{queue}@%h", "-c", str(concurrency)),
+            *_celery("worker", "-Q", queue, "-n", f"{name}@%h", "-c", str(concurrency)),
             *("--without-gossip", "--without-mingle", "--task-events", "--loglevel", "INFO"),
         ),
         env=env,

@@ -85,6 +85,7 @@ class Stack:
             "BATON_BROKER_URL": os.environ.get("BATON_BROKER_URL") or redis_url,
             "BATON_DATA_DIR": str(self.options.data_dir.resolve()),
             "BATON_LOG_FORMAT": os.environ.get("BATON_LOG_FORMAT") or "text",
+            **self.options.env,
         }
         return Access(**json.loads(self.manage("prepare", "--access")))
 
@@ -93,8 +94,11 @@ class Stack:
         specs = [
             services.web(self.web_port, self.env),
             *(
-                services.worker(queue, concurrency=self.options.concurrency, env=self.env)
+                services.worker(
+                    queue, concurrency=self.options.concurrency, env=self.env, number=number
+                )
                 for queue in services.WORK_QUEUES
+                for number in range(1, self.options.workers + 1)
             ),
             services.worker(services.CONTROL_QUEUE, concurrency=1, env=self.env),
             services.beat(self.options.data_dir.resolve(), self.env),

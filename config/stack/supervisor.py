@@ -38,6 +38,7 @@ class _Seat:
     backoff: float = _FIRST_BACKOFF
     start_at: float = 0.0
     restarts: int = 0
+    last_words: Sequence[str] = ()
 
 
 class Supervisor:
@@ -71,6 +72,11 @@ class Supervisor:
         self._killing.set()
         self._stopping.set()
 
+    @property
+    def names(self) -> list[str]:
+        """Names of all children."""
+        return list(self._seats)
+
     def pid(self, name: str) -> int | None:
         """Return the process id of the child `name`, or None while it does not run."""
         child = self._seats[name].child
@@ -81,9 +87,9 @@ class Supervisor:
         return self._seats[name].restarts
 
     def last_lines(self, name: str) -> Sequence[str]:
-        """Return the last lines of the child `name`."""
-        child = self._seats[name].child
-        return child.last_lines if child is not None else []
+        """Return the last lines of the child `name`, or of the one before it."""
+        seat = self._seats[name]
+        return seat.child.last_lines if seat.child is not None else seat.last_words
 
     def unready(self) -> list[str]:
         """Return the names of the children that are not ready yet."""
@@ -113,6 +119,7 @@ class Supervisor:
             )
             child.reap()
             seat.child = None
+            seat.last_words = child.last_lines
             seat.restarts += 1
             seat.start_at = time.monotonic() + seat.backoff
             seat.backoff = min(seat.backoff * 2, _MAX_BACKOFF)

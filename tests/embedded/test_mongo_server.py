@@ -12,6 +12,7 @@ from pymongo import MongoClient, WriteConcern
 from config.embedded import (
     AlreadyRunning,
     MongoServer,
+    PlatformNotServed,
     PortTaken,
     RedisServer,
     StartFailed,
@@ -19,7 +20,7 @@ from config.embedded import (
     pidfile,
     require_replica_set,
 )
-from kernel.errors import NotAReplicaSet
+from kernel import NotAReplicaSet
 from tests.kit.processes import python_code
 from tests.kit.waiting import eventually
 
@@ -144,9 +145,9 @@ def test_a_platform_without_the_wheel_is_told_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(binaries, "_files", lambda _wheel: [])
-    with pytest.raises(binaries.PlatformNotServed, match=r"set BATON_MONGO_URL to a replica set"):
+    with pytest.raises(PlatformNotServed, match=r"set BATON_MONGO_URL to a replica set"):
         MongoServer(tmp_path / "mongo").start()
-    with pytest.raises(binaries.PlatformNotServed, match=r"set BATON_REDIS_URL to a server"):
+    with pytest.raises(PlatformNotServed, match=r"set BATON_REDIS_URL to a server"):
         RedisServer(tmp_path / "redis").start()
 
 

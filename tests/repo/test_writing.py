@@ -16,7 +16,7 @@ BANNED = {
         "a test runs or does not exist"
     ),
     r"(?<![\w.])/(home|Users|root|wo" r"rk)/\w": "no path of one machine",
-    r"<<<<<<< |>>>>>>> ": "resolve the conflict",
+    r"^(<{7}|>{7}) ": "resolve the conflict",
     r"\bNotImplemented" r"Error\b": "build it, or raise the typed NotAvailable",
 }
 

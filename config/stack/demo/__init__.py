@@ -1,0 +1,17 @@
+"""The demonstration behind `make demo`: real jobs on the real stack, and a worker killed mid-step.
+
+```
+act 1: shipped article pages ─POST─▶ API ─▶ workers ─▶ summaries, with the timeline of each
+act 2: a page that does not answer ─▶ SIGKILL the worker that waits for it ─▶ another one finishes
+       proof: completed steps kept their attempt, their time and their transition number
+```
+
+Guarantees: everything runs in a folder and a database of its own, gone afterwards; a claim made on
+the screen was checked first, and the first that does not hold raises `DemoFailed`.
+Leaves the stack itself to `config.stack`.
+"""
+
+from config.stack.demo.checks import DemoFailed
+from config.stack.demo.play import play
+
+__all__ = ["DemoFailed", "play"]
