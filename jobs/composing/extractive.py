@@ -98,7 +98,8 @@ def _telling(sentences: Sequence[str], title: str) -> list[str]:
     seen = {_key(title)}
     unique: list[str] = []
     for sentence in sentences:
-        if (key := _key(sentence)) and key not in seen:
+        key = _key(sentence)
+        if key not in seen and any(map(str.isalnum, key)):
             seen.add(key)
             unique.append(sentence)
     long = [sentence for sentence in unique if len(terms(sentence)) >= _MIN_TERMS]

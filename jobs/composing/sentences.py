@@ -17,7 +17,8 @@ _OPENERS = "\"'“‘«‹([{¿¡„‚—–-"
 _END = re.compile(rf"[.!?…‽؟۔।॥{_WIDE_ENDS}]+[{re.escape(_CLOSERS)}]*")
 _PAUSE = re.compile(r"[;:,،、，；：](?=\s|[^\x00-\x7f])|\s")
 _LAST_WORD = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
-_WORD_WINDOW = 40
+#: How far back an abbreviation may begin, characters.
+_WORD_WINDOW = 12
 
 #: Words whose full stop does not end a sentence, written without it.
 _TITLES_AND_SHORTHAND = (
@@ -75,7 +76,9 @@ def _is_abbreviation(line: str, stop: int, following: str) -> bool:
     if lowered in _BEFORE_NUMBERS:
         return following.isdigit()
     # One capital is an initial ("J. Smith"), except the English pronoun.
-    return lowered in _ALWAYS or (len(word) == 1 and word.isupper() and word != "I")
+    # Dotted capitals ("U.S.") count too: two sentences in one read better than half a sentence.
+    initials = word.isupper() and (len(word) == 1 or "." in word)
+    return lowered in _ALWAYS or (initials and word != "I")
 
 
 def _pieces(sentence: str) -> Iterator[str]:

@@ -51,7 +51,9 @@ class _Handler(SimpleHTTPRequestHandler):
         else:
             self.send_error(404)
 
-    do_HEAD = do_GET
+    def do_HEAD(self) -> None:
+        """Nobody asks for heads alone, and the base class would answer for the whole folder."""
+        self.send_error(405)
 
 
 @contextmanager
@@ -62,7 +64,7 @@ def serve_pages(port: int = 0) -> Iterator[str]:
     """
     handler = partial(_Handler, directory=str(FOLDER))
     with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
-        thread = Thread(target=server.serve_forever, name="demo-pages", daemon=True)
+        thread = Thread(target=server.serve_forever, args=(0.05,), name="demo-pages", daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

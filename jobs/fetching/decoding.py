@@ -1,6 +1,6 @@
 """Bytes of a page become text, in the encoding they were really written in.
 
-Order of belief: HTTP header, byte order mark, the page's own `meta`, UTF-8, detection by content.
+Order of belief: byte order mark, HTTP header, the page's own `meta`, UTF-8, detection by content.
 A label is believed only if the bytes agree with it: labels lie, and a wrong one turns a page into
 mojibake that nobody notices before the summary is read. A label that fits except for a few broken
 bytes still wins over a guess.
@@ -96,7 +96,7 @@ def codec_of(label: str) -> str | None:
     try:
         info = codecs.lookup(wanted)
         # Codecs such as "hex" are no text encodings; decoding with them raises LookupError.
-        b"".decode(info.name)
+        b"text".decode(info.name, errors="replace")
     except (LookupError, ValueError, UnicodeError):
         return None
     name = info.name
@@ -106,7 +106,7 @@ def codec_of(label: str) -> str | None:
 def _candidates(raw: bytes, label: str | None, mark: str | None, markup: bool) -> Iterator[str]:
     header = codec_of(label) if label else None
     meta = _meta(raw) if markup else None
-    declared = [name for name in (header, mark, meta) if name is not None]
+    declared = [name for name in (mark, header, meta) if name is not None]
     # UTF-8 does not happen by accident, while a one-byte encoding "fits" every page there is.
     if "utf-8" not in declared and not raw.isascii() and _is_utf8(raw):
         yield "utf-8"

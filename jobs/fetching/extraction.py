@@ -16,6 +16,8 @@ from trafilatura.settings import Document
 from jobs.ports.errors import FetchRefused
 
 MAX_TITLE_CHARS = 300
+#: More tags than the longest articles have; extraction time grows with them.
+MAX_TAGS = 150_000
 
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]{0,200}\?>")
 _LANG = re.compile(
@@ -38,8 +40,13 @@ class Extract:
 def extract_html(markup: str, *, url: str) -> Extract:
     """Find the main text and title of an HTML page.
 
-    Raises: FetchRefused, code no_text, when there is no main text.
+    Raises: FetchRefused, code no_text when there is no main text, too_large when the markup has
+    more than `MAX_TAGS` tags.
     """
+    if markup.count("<") > MAX_TAGS:
+        raise FetchRefused(
+            f"The page's markup has more than {MAX_TAGS} tags, the limit.", code="too_large"
+        )
     head = markup[:_HEAD_CHARS]
     document = _read(_XML_DECLARATION.sub("", markup), url)
     text = _paragraphs(document.text or "") if document else ""

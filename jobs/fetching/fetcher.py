@@ -16,6 +16,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import httpcore
 import httpx
@@ -25,7 +26,7 @@ from jobs.fetching.decoding import decode
 from jobs.fetching.extraction import MAX_TITLE_CHARS, extract_html, extract_plain
 from jobs.fetching.guard import Guard
 from jobs.fetching.statuses import check_status
-from jobs.ports.bounds import Bounds, OutOfTime, StopSign
+from jobs.ports.bounds import Bounds, OutOfTime, StopSign, within
 from jobs.ports.errors import FetchFailedForNow, FetchRefused
 from jobs.ports.pages import Page
 from jobs.ports.wire import DnsFailed, Resolver, bounded_client, system_resolver
@@ -90,13 +91,13 @@ class PageFetcher:
                 with _open(client, target) as response:
                     location = check_status(response)
                     if location is None:
-                        return self._page(url, response)
+                        return self._page(url, response, bounds)
                 target = guard.check_url(_joined(target, location))
         raise FetchRefused(
             f"The page redirects more than {self.max_redirects} times.", code="too_many_redirects"
         )
 
-    def _page(self, url: str, response: httpx.Response) -> Page:
+    def _page(self, url: str, response: httpx.Response, bounds: Bounds) -> Page:
         declared = response.headers.get("content-type", "")
         kind = declared.partition(";")[0].strip().lower()
         if kind and kind not in _HTML_TYPES + _PLAIN_TYPES:
@@ -119,7 +120,9 @@ class PageFetcher:
         if "\0" in text:
             raise _unsupported("its content is binary")
         final_url = str(response.url)
-        extract = (extract_html if markup else extract_plain)(text, url=final_url)
+        extractor = partial(extract_html if markup else extract_plain, text, url=final_url)
+        # A parser knows no clock, and markup can be written to keep it busy.
+        extract = within(bounds, extractor)
         return Page(
             url=url,
             final_url=final_url,

@@ -16,7 +16,7 @@ Guarantees: `code` is stable and lower case; the message is a sentence for peopl
 why. Leaves to others: retry, backoff and cool-down, which are the step's.
 """
 
-from kernel.errors import NonRetryable
+from kernel import NonRetryable
 
 
 class PortRefused(NonRetryable):

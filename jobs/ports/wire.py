@@ -7,8 +7,9 @@ at the same wall clock and stop sign.
 Guarantees: a call ends within `LOOK_UP_EVERY` of its end or of the stop sign (a connection attempt:
 within its own limit). The connection goes to an address the caller's `vet` approved, chosen in the
 same look-up, so a name cannot change its meaning in between; Host and TLS still see the name.
-Environment proxies are not used. Leaves to others: which addresses are fit (`vet`), redirects, and
-naming the failures (`OutOfTime`, `DnsFailed`, `httpcore` and `ssl` errors come out as they are).
+Environment proxies are not used, `SSL_CERT_FILE` is. Leaves to others: which addresses are fit
+(`vet`), redirects, and naming the failures (`OutOfTime`, `DnsFailed`, `httpcore` and `ssl` errors
+come out as they are).
 """
 
 import socket
@@ -65,7 +66,7 @@ class _BoundedTransport(httpx.BaseTransport):
 
     def __init__(self, backend: httpcore.NetworkBackend) -> None:
         self._pool = httpcore.ConnectionPool(
-            ssl_context=httpx.create_ssl_context(trust_env=False), network_backend=backend
+            ssl_context=httpx.create_ssl_context(), network_backend=backend
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:

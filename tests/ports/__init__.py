@@ -1,0 +1,1 @@
+"""The ports' adapters against local servers that behave as the outside world does."""
