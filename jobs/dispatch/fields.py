@@ -18,6 +18,9 @@ class ExactJSONField(models.TextField):  # type: ignore[type-arg]
     """Keeps a JSON object, an array or None; text given to it is read as JSON text."""
 
     description = "Exact JSON"
+    #: What the type checker's Django plugin takes the attribute for.
+    _pyi_private_set_type: Any
+    _pyi_private_get_type: Any
 
     def from_db_value(
         self, value: str | None, _expression: Expression, _connection: BaseDatabaseWrapper

@@ -107,9 +107,9 @@ class DispatchMixin(models.Model):
     # What a save may write ---------------------------------------------------------------------
 
     @classmethod
-    def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any]) -> Self:
+    def from_db(cls, *args: Any, **kwargs: Any) -> Self:
         """Build the object and remember the protocol's columns as they were read."""
-        row = super().from_db(db, field_names, values)
+        row = super().from_db(*args, **kwargs)
         row._remember_guarded()
         return row
 
@@ -121,7 +121,7 @@ class DispatchMixin(models.Model):
     def save(
         self,
         *,
-        force_insert: bool | tuple[type[models.Model], ...] = False,
+        force_insert: bool | tuple[models.base.ModelBase, ...] = False,
         force_update: bool = False,
         using: str | None = None,
         update_fields: Iterable[str] | None = None,
@@ -150,15 +150,15 @@ class DispatchMixin(models.Model):
         base_qs: models.QuerySet[Any],
         using: str | None,
         pk_val: Any,
-        values: Collection[tuple[models.Field[Any, Any], type[models.Model] | None, Any]],
-        update_fields: Iterable[str] | None,
-        forced_update: bool,
-    ) -> bool:
+        values: Collection[tuple[Any, Any, Any]],
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         # Every UPDATE of save(), save_base() and loaddata passes here, so the columns are taken
         # out where no caller can forget it.
         guarded = set(guarded_names(type(self), (field.name for field, _, _ in values)))
         values = [value for value in values if value[0].name not in guarded]
-        return super()._do_update(base_qs, using, pk_val, values, update_fields, forced_update)  # type: ignore[misc,no-any-return]
+        return super()._do_update(base_qs, using, pk_val, values, *args, **kwargs)
 
     def _remember_guarded(self) -> None:
         names = (field.attname for field in self._meta.concrete_fields)

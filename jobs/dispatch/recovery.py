@@ -23,13 +23,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from jobs.dispatch import transitions
+from jobs.dispatch.clock import db_now
 from jobs.dispatch.intent import Disagreement, Intent, read_identity, read_intent
 from jobs.dispatch.mixin import dispatch_models
 from jobs.dispatch.registration import StillEnding, end_generation, register
@@ -41,7 +42,7 @@ from jobs.dispatch.states import (
     RECOVERY_TIMEOUT_SECONDS,
 )
 from jobs.dispatch.transitions import Taken
-from kernel import Kernel, StartResult, Unavailable
+from kernel import Kernel, StartResult, Unavailable, UsageError
 
 if TYPE_CHECKING:
     from jobs.dispatch.mixin import DispatchMixin
@@ -100,32 +101,48 @@ def dispatch_due(limit: int = PASS_ROWS, *, kernel: Kernel | None = None) -> Dis
 
         kernel = get_kernel()
     counts: Counter[Handled] = Counter()
-    models = dispatch_models()
+    passes = [_Pass(model) for model in dispatch_models()]
     end = time.monotonic() + PASS_SECONDS
-    while models and counts.total() < limit and time.monotonic() < end:
-        for model in list(models):
-            handled = _handle_next(kernel, model)
-            if handled is None:
-                models.remove(model)
-                continue
-            counts[handled] += 1
-            if handled is Handled.UNAVAILABLE or counts.total() >= limit:
-                models.clear()
-                break
+    while passes and counts.total() < limit and time.monotonic() < end:
+        current = passes.pop(0)
+        handled = current.handle_next(kernel)
+        if handled is None:
+            continue
+        counts[handled] += 1
+        if handled is Handled.UNAVAILABLE:
+            break
+        passes.append(current)
     report = DispatchReport(**{kind.value: count for kind, count in counts.items()})
     if report.handled:
         log.info("dispatch_pass", **{kind.value: count for kind, count in counts.items()})
     return report
 
 
-def _handle_next(kernel: Kernel, model: type[DispatchMixin]) -> Handled | None:
-    """Handle the row due longest; None when none is due."""
-    due = transitions.rows(model).filter(transitions.due_filter())
-    pk: Any = due.order_by("dispatch_next_at", "pk").values_list("pk", flat=True).first()
-    if pk is None:
-        return None
-    taken = transitions.take(model, pk)
-    return Handled.LOST if taken is None else handle(kernel, taken)
+class _Pass:
+    """One model's share of a pass: the rows that were due when it began."""
+
+    def __init__(self, model: type[DispatchMixin]) -> None:
+        self._model = model
+        self._horizon: datetime | None = None
+
+    def handle_next(self, kernel: Kernel) -> Handled | None:
+        """Handle the row due longest; None when none is due."""
+        due = transitions.rows(self._model).filter(transitions.due_filter())
+        if self._horizon is not None:
+            # What was put off in this pass waits for the next one, however short its delay.
+            due = due.filter(dispatch_next_at__lte=self._horizon)
+        found: tuple[Any, datetime] | None = (
+            due.annotate(now=db_now())
+            .order_by("dispatch_next_at", "pk")
+            .values_list("pk", "now")
+            .first()
+        )
+        if found is None:
+            return None
+        pk, now = found
+        self._horizon = self._horizon or now
+        taken = transitions.take(self._model, pk)
+        return Handled.LOST if taken is None else handle(kernel, taken)
 
 
 def handle(kernel: Kernel, taken: Taken) -> Handled:
@@ -139,8 +156,8 @@ def handle(kernel: Kernel, taken: Taken) -> Handled:
     except StillEnding as exc:
         return _defer(taken, str(exc))
     except Exception as exc:
-        if not isinstance(exc, Disagreement):
-            log.exception("dispatch_failed", pk=str(taken.row["pk"]))
+        known = isinstance(exc, Disagreement | UsageError)
+        log.warning("dispatch_failed", pk=str(taken.row["pk"]), error=str(exc), exc_info=not known)
         delay = backoff(taken.attempts)
         reason = f"{type(exc).__name__}: {exc}"
         if not transitions.give_back(taken, delay=delay, reason=reason, failed=True):
@@ -150,7 +167,7 @@ def handle(kernel: Kernel, taken: Taken) -> Handled:
 
 def backoff(attempts: int) -> timedelta:
     """Give the delay after one more failure, `attempts` having gone before."""
-    return min(BACKOFF_CAP, BACKOFF_FIRST * 2 ** min(attempts, 30))
+    return min(BACKOFF_CAP, BACKOFF_FIRST * (1 << min(attempts, 30)))
 
 
 def _start(kernel: Kernel, taken: Taken) -> Handled:

@@ -42,7 +42,7 @@ def check_entry(
     kind: str,
     source_url: str,
     options: Mapping[str, Any] | None,
-    metadata: Mapping[str, Any] | None,
+    metadata: object,
 ) -> Entry:
     """Return the entry to store.
 
@@ -52,11 +52,13 @@ def check_entry(
     """
     options = {} if options is None else options
     problems = [*_kind(kind), *_url(source_url), *_tenant(tenant), *_options(options)]
-    if metadata is not None and not isinstance(metadata, Mapping):
+    kept: dict[str, Any] = {}
+    if isinstance(metadata, Mapping):
+        kept = dict(metadata)
+    elif metadata is not None:
         problems.append(Problem(pointer="/metadata", detail="Give a JSON object."))
     if problems:
         raise InvalidRequest(problems)
-    kept = {} if metadata is None else dict(metadata)
     # Checked as deep as it will lie in the input, so that the kernel takes what is accepted here.
     check_json({"metadata": kept}, limit_bytes=METADATA_BYTES, what="request")
     return Entry(

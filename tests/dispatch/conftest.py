@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from jobs.dispatch import relay
-from jobs.runtime import using_kernel
+from jobs.runtime import register_plans, using_kernel
 from kernel import Kernel, KernelConfig
 
 
@@ -30,6 +30,7 @@ def dead_kernel() -> Iterator[Kernel]:
             database="nowhere",
         )
     )
+    register_plans(kernel)
     relay.breaker.succeeded()
     yield kernel
     relay.breaker.succeeded()

@@ -1,7 +1,7 @@
 """A model that cannot keep the protocol is refused at start-up."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.core import checks
@@ -88,7 +88,7 @@ def test_own_meta_without_the_index_and_unguarded_manager_are_refused() -> None:
         dispatch_mapping = SOUND
         dispatch_plans = (ARTICLE,)
         status = models.CharField(max_length=9)
-        objects: Any = models.Manager()
+        objects: ClassVar[Any] = models.Manager()
 
         class Meta:
             app_label = "jobs"

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import pytest
@@ -150,8 +151,8 @@ class TestRaces:
             job = new_job()
             force(job, status="failed", dispatch_status="dispatched")
             calls: list[Callable[[], Any]] = [
-                lambda job=job: new_round(stored(job)),
-                lambda job=job: cancel(ContentJob, job.pk),
+                partial(new_round, stored(job)),
+                partial(cancel, ContentJob, job.pk),
             ]
             outcome = together(2, calls)[1]
             if outcome is CancelOutcome.OVER:

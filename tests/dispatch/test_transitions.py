@@ -7,13 +7,14 @@ import pytest
 
 from jobs.dispatch import cancel, new_round, transitions
 from jobs.dispatch.intent import COLUMNS, Intent, read_intent
+from jobs.dispatch.states import CLAIM_LEASE
 from jobs.models import ContentJob
 from tests.dispatch.conftest import DatabaseTime
 from tests.dispatch.rows import force, new_job, state, stored
 
 pytestmark = pytest.mark.django_db
 
-LEASE = transitions.CLAIM_LEASE.total_seconds()
+LEASE = CLAIM_LEASE.total_seconds()
 
 
 def intent_of(job: ContentJob) -> Intent:

@@ -1,6 +1,5 @@
 """`content.article` from request to result, on real pages, databases and rounds."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,9 +135,10 @@ def test_failure_finalizer_that_finds_its_round_ready_leaves_it_so(
 
 def test_artifact_of_a_round_is_kept_once_and_the_first_one_stays() -> None:
     job = content.submit_job(tenant="acme", kind="article", source_url="http://example.org/")
-    keep: Callable[[str], ContentArtifact] = lambda text: rounds.keep_artifact(  # noqa: E731
-        job.pk, 1, kind=ArtifactKind.PAGE, text=text, details={}
-    )
+
+    def keep(text: str) -> ContentArtifact:
+        return rounds.keep_artifact(job.pk, 1, kind=ArtifactKind.PAGE, text=text, details={})
+
     first, second = keep("one\x00"), keep("two")
     assert first.pk == second.pk
     assert stored_text(first) == "one\ufffd"

@@ -3,7 +3,6 @@
 import os
 import sys
 
-
 from jobs import runtime, worker
 from jobs.plans import ARTICLE
 from kernel import Kernel
