@@ -29,10 +29,11 @@ from jobs.api.serializers import (
     JobRequest,
     ProblemShape,
 )
+from jobs.dispatch import relay
 from jobs.models import ContentJob
 from jobs.runtime import get_kernel
 from jobs.services import content
-from kernel import KernelError, Priority, WorkflowInstance
+from kernel import Priority, Unavailable, WorkflowInstance
 
 log = logging.getLogger(__name__)
 
@@ -147,12 +148,20 @@ def _accepted(request: Request, job: ContentJob) -> Response:
 
 
 def _instance(job: ContentJob) -> tuple[WorkflowInstance | None, bool]:
-    """Ask the kernel; the second value is False when it did not answer."""
+    """Ask the kernel; the second value is False when it did not answer.
+
+    The request path's breaker is asked first, so that readers do not wait one after another.
+    """
+    if not relay.breaker.allows():
+        return None, False
     try:
-        return get_kernel().find(biz_key=job.dispatch_biz_key or ""), True
-    except KernelError as error:
+        instance = get_kernel().find(biz_key=job.dispatch_biz_key or "")
+    except Unavailable as error:
+        relay.breaker.failed()
         log.warning("workflow store unavailable: %s", error)
         return None, False
+    relay.breaker.succeeded()
+    return instance, True
 
 
 def _list_query(request: Request) -> tuple[str | None, int, paging.Position | None]:

@@ -1,0 +1,1 @@
+"""Management commands: output, exit status, names they accept."""

@@ -1,0 +1,1 @@
+"""The console's admin: what operators see and what it never lets them write."""
