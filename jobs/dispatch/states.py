@@ -21,7 +21,7 @@ class DispatchStatus(StrEnum):
     REFUSED = "refused"
 
 
-#: States in which somebody still has to act; exactly these rows are in the partial index.
+#: States in which somebody still has to act; exactly these rows have a dispatch_next_at.
 UNDELIVERED = (DispatchStatus.PENDING, DispatchStatus.PROCESSING, DispatchStatus.WITHDRAWING)
 
 #: How long recovery leaves a fresh intent to the request path that wrote it.

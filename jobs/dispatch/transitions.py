@@ -17,7 +17,7 @@ from django.db.models import F, Q
 
 from jobs.dispatch.clock import db_now
 from jobs.dispatch.intent import COLUMNS, Intent, this_round
-from jobs.dispatch.states import CLAIM_LEASE, LAST_ERROR_CHARACTERS, DispatchStatus
+from jobs.dispatch.states import CLAIM_LEASE, LAST_ERROR_CHARACTERS, UNDELIVERED, DispatchStatus
 
 if TYPE_CHECKING:
     from jobs.dispatch.mixin import DispatchMixin
@@ -65,11 +65,7 @@ def withdrawn(intent: Intent) -> bool:
 def due_filter() -> Q:
     """Rows recovery may take now; `dispatch_next_at` alone decides, so the partial index serves."""
     return Q(
-        dispatch_status__in=[
-            DispatchStatus.PENDING,
-            DispatchStatus.PROCESSING,
-            DispatchStatus.WITHDRAWING,
-        ],
+        dispatch_status__in=UNDELIVERED,
         dispatch_next_at__lte=db_now(),
     )
 

@@ -6,14 +6,21 @@ import pytest
 from pytest_django import Settings
 
 from jobs.dispatch import relay
-from jobs.runtime import register_plans, using_kernel
+from jobs.runtime import fresh_connections, register_plans, using_kernel
 from kernel import Kernel, KernelConfig
 
 
 @pytest.fixture
 def kernel(mongo_url: str, mongo_db_name: str) -> Iterator[Kernel]:
     """A kernel without hints on this test's own database; the relay's breaker starts closed."""
-    kernel = Kernel.connect(KernelConfig(mongo_url=mongo_url, database=mongo_db_name, lease=5))
+    kernel = Kernel.connect(
+        KernelConfig(
+            mongo_url=mongo_url,
+            database=mongo_db_name,
+            lease=5,
+            around_activity=fresh_connections,
+        )
+    )
     kernel.ensure_schema()
     relay.breaker.succeeded()
     with using_kernel(kernel):

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from jobs.dispatch import cancel, new_round, transitions
 from jobs.dispatch.intent import COLUMNS, Intent, read_intent
@@ -163,6 +164,13 @@ def test_withdrawing_row_stays_so_while_claimed_and_given_back(
     assert not transitions.withdrawn_taken(taken)
     assert transitions.withdrawn_taken(again)
     assert state(job)[1] == "withdrawn"
+
+
+def test_next_due_row_is_found_by_the_partial_index_and_not_by_a_scan() -> None:
+    query = transitions.rows(ContentJob).filter(transitions.due_filter())
+    plan = query.order_by("dispatch_next_at", "pk").explain()
+    if connection.vendor == "sqlite":
+        assert "contentjob_due" in plan
 
 
 def test_row_older_than_the_mixin_is_never_due(database_time: DatabaseTime) -> None:
