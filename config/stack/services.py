@@ -101,6 +101,8 @@ def flower(port: int, auth: str, env: Mapping[str, str]) -> ProcessSpec:
         # In the environment, not on the command line, where every local user could read it.
         env={**env, "FLOWER_BASIC_AUTH": auth},
         stop_stage=_FLOWER_STAGE,
+        # It keeps nothing, and questions to workers that have gone would hold it up.
+        stop_timeout=3.0,
     )
 
 

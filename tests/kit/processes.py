@@ -22,6 +22,9 @@ from config.embedded.process import die_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 
+#: What to change in a child's environment; None takes a variable away.
+Environment = Mapping[str, str | None]
+
 
 class Child:
     """A child process whose combined output is read line by line; also a context manager."""
@@ -30,7 +33,7 @@ class Child:
         self,
         arguments: Sequence[str],
         *,
-        env: Mapping[str, str] | None = None,
+        env: Environment | None = None,
         cwd: Path = ROOT,
     ) -> None:
         self.lines: list[str] = []
@@ -38,7 +41,7 @@ class Child:
         self.process = subprocess.Popen(
             list(arguments),
             cwd=cwd,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})},
+            env=environment(env or {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -117,11 +120,17 @@ class Child:
         self._fresh.put(None)
 
 
-def python(*arguments: str, env: Mapping[str, str] | None = None) -> Child:
+def environment(changes: Environment) -> dict[str, str]:
+    """Return this process's environment with `changes` applied."""
+    merged = {**os.environ, "PYTHONUNBUFFERED": "1", **changes}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def python(*arguments: str, env: Environment | None = None) -> Child:
     """Start `python ARGUMENTS…` from the repository's root."""
     return Child([sys.executable, *arguments], env=env)
 
 
-def python_code(code: str, *arguments: str, env: Mapping[str, str] | None = None) -> Child:
+def python_code(code: str, *arguments: str, env: Environment | None = None) -> Child:
     """Start a child that runs `code`, with `arguments` in its `sys.argv[1:]`."""
     return Child([sys.executable, "-c", code, *arguments], env=env)

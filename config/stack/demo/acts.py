@@ -20,9 +20,9 @@ from jobs.demo_pages import PAGES
 from kernel import Kernel, WorkflowInstance
 
 #: Seconds within which plain jobs must be done.
-_JOBS_TIMEOUT = 30.0
+_JOBS_TIMEOUT = 60.0
 #: Seconds within which a held page must be asked for, a second time lease and restart included.
-_VISIT_TIMEOUT = 30.0
+_VISIT_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +77,9 @@ def another_worker_carries_on(stage: Stage) -> None:
 
     _await_visit(stage, file, 2, progress)
     during = _instance(stage, stage.client.job(job["id"]))
-    insist(during.claim_owner != before.claim_owner, "the dead worker still holds the claim")
-    say(f"\n  {during.claim_owner} has taken over; the page answers now\n")
+    insist(during.claim_owner != before.claim_owner, "the dead process still holds the claim")
+    heir, _ = _worker_of(stage, during)
+    say(f"\n  {during.claim_owner} (worker {heir}) has taken over; the page answers now\n")
     stage.pages.release()
     (done,) = await_that(
         progress.finished, seconds=_JOBS_TIMEOUT, otherwise="the job was not finished elsewhere"
