@@ -1,13 +1,24 @@
 """A kernel of the test's own behind `jobs.runtime`, and jobs in the states a test starts from."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
+from django.db import connections
 from pytest_django import Settings
 
 from jobs.dispatch import relay
-from jobs.runtime import fresh_connections, register_plans, using_kernel
+from jobs.runtime import register_plans, using_kernel
 from kernel import Kernel, KernelConfig
+
+
+@contextmanager
+def connections_of_its_own() -> Iterator[None]:
+    """Leave no database connection in an activity's thread, so that the test database can go."""
+    try:
+        yield
+    finally:
+        connections.close_all()
 
 
 @pytest.fixture
@@ -18,7 +29,7 @@ def kernel(mongo_url: str, mongo_db_name: str) -> Iterator[Kernel]:
             mongo_url=mongo_url,
             database=mongo_db_name,
             lease=5,
-            around_activity=fresh_connections,
+            around_activity=connections_of_its_own,
         )
     )
     kernel.ensure_schema()
