@@ -1,0 +1,67 @@
+"""One process of a measurement: gets ready, waits to be released, works, answers in JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from bench.children import READY
+from bench.site import QUEUE, connect, mongo
+from bench.workflows import definitions
+
+Work = Callable[[], dict[str, Any]]
+
+
+def main() -> None:
+    """Run the mode named on the command line."""
+    work = MODES[sys.argv[1]](*sys.argv[2:])
+    print(READY, flush=True)
+    sys.stdin.readline()
+    print(json.dumps(work()), flush=True)
+
+
+def drain() -> Work:
+    """Be a worker: run whatever is due on the queue."""
+    kernel = connect(os.environ)
+    for definition in definitions():
+        kernel.register(definition)
+    kernel.find(biz_key="opens the connection")
+
+    def work() -> dict[str, Any]:
+        return {"ran": kernel.drain([QUEUE])}
+
+    return work
+
+
+def write(workflows: str, writes: str) -> Work:
+    """Write as often as a worker does, as durably, on documents as large, and nothing else."""
+    collection = mongo(os.environ)[os.environ["BATON_DATABASE"]]["bare"]
+    mine = os.getpid()
+    names = [f"{mine}-{number}" for number in range(int(workflows))]
+    collection.insert_many([bare_document(name) for name in names])
+
+    def work() -> dict[str, Any]:
+        for name in names:
+            for number in range(int(writes)):
+                found = {"workflow_id": name, "claim_token": "t"}
+                collection.update_one(found, {"$set": {"revision": number, "at": time.time()}})
+        return {"ran": len(names)}
+
+    return work
+
+
+def bare_document(name: str) -> dict[str, Any]:
+    """Return a document about as large as a fresh instance of three steps."""
+    step = {"status": "pending", "seq": 0, "attempt": 0, "padding": "x" * 200}
+    steps = dict.fromkeys(("one", "two", "three"), step)
+    return {"workflow_id": name, "claim_token": "t", "revision": 0, "steps": steps}
+
+
+MODES: dict[str, Callable[..., Work]] = {"drain": drain, "write": write}
+
+if __name__ == "__main__":
+    main()

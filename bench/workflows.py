@@ -1,0 +1,55 @@
+"""The workflows that are measured; a Celery worker finds them here like those of any app."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import redis
+
+from bench.site import QUEUE
+from kernel import ActivityContext, Definition, Plan, Sleep, Step
+
+#: Three steps that do nothing: what remains is Baton.
+THREE = Plan("bench.three", queue=QUEUE, steps=["one", "two", "three"])
+#: Waits for longer than any run lasts.
+WAITING = Plan("bench.waiting", queue=QUEUE, steps=["wait"])
+#: Says who entered it, and never ends by itself the first time.
+HOLDING = Plan("bench.holding", queue=QUEUE, steps=["prepare", "hold"])
+
+
+def stamp(ctx: ActivityContext) -> dict[str, int]:
+    """Give the moment this line ran; all processes of a machine share this clock."""
+    entered_ns = time.monotonic_ns()
+    return {"entered_ns": entered_ns, "attempt": ctx.attempt}
+
+
+def wait(ctx: ActivityContext) -> Sleep:
+    """Sleep for a day with a checkpoint like that of a submitted task."""
+    return Sleep(86_400, checkpoint={"task": ctx.idempotency_key})
+
+
+def hold(ctx: ActivityContext) -> dict[str, Any]:
+    """Report the entry; in the first attempt stay until somebody ends this process."""
+    entered_ns = time.monotonic_ns()
+    with redis.Redis.from_url(os.environ["BATON_REDIS_URL"]) as client:
+        client.rpush(entries_key(ctx.biz_key), f"{os.getpid()}:{entered_ns}")
+    if ctx.attempt == 1:
+        ctx.cancelled.wait(120)
+        ctx.raise_if_cancelled()
+    return {"attempt": ctx.attempt}
+
+
+def entries_key(biz_key: str) -> str:
+    """Name the Redis list that tells of a workflow's entries into `hold`."""
+    return f"{os.environ['BATON_KEY_PREFIX']}:entries:{biz_key}"
+
+
+def definitions() -> list[Definition]:
+    """Build every measured definition."""
+    return [
+        Definition(THREE, steps={name: Step(stamp) for name in THREE.steps}),
+        Definition(WAITING, steps={"wait": Step(wait)}),
+        Definition(HOLDING, steps={"prepare": Step(stamp), "hold": Step(hold, timeout=300)}),
+    ]
