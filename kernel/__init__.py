@@ -2,8 +2,8 @@
 
 MongoDB keeps the facts that may not be lost, Redis speeds up what can be rebuilt, a worker can be
 replaced at any moment. The kernel knows no web framework and no task queue: a host connects a
-`Kernel`, registers plans (to publish) and definitions (to run), and calls `drain` when woken, `tick`
-every second and `reconcile` every 30 seconds.
+`Kernel`, registers plans (to publish) and definitions (to run), and calls `drain` when woken,
+`tick` every second and `reconcile` every 30 seconds.
 """
 
 from __future__ import annotations

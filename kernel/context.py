@@ -69,7 +69,7 @@ class NoStream:
 class ActivityCapacity:
     """Capacity as an activity may influence it; part of a later version."""
 
-    def cooldown(self, resource: str, seconds: float) -> None:
+    def cooldown(self, resource: str, seconds: float) -> None:  # noqa: ARG002 - the face of design 9
         """Close a resource for a while, e.g. after a 429.
 
         Raises:
@@ -137,7 +137,7 @@ class ActivityContext:
 
     @property
     def operation_key(self) -> str:
-        """The same in every round: for calls that must not be paid twice even after a user's retry."""
+        """The same in every round: for calls that even a user's retry must not pay twice."""
         return _key(self.workflow_id, self.step)
 
     def check(self, value: object) -> None:

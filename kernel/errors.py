@@ -90,7 +90,8 @@ class ValueTooLarge(InvalidValue):
         self.size_bytes = size_bytes
         self.limit_bytes = limit_bytes
         super().__init__(
-            f"{size_bytes} bytes, the limit is {limit_bytes}; store it elsewhere and pass a reference",
+            f"{size_bytes} bytes, the limit is {limit_bytes};"
+            " store it elsewhere and pass a reference",
             what=what,
         )
 

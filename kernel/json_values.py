@@ -41,7 +41,7 @@ def _check_parts(value: object, limit_bytes: int, what: str) -> None:
         part, path, depth = todo.pop()
         seen += 1
         if seen > limit_bytes:
-            # Every part takes at least one byte, so this bounds the walk (and a value inside itself).
+            # Every part takes a byte at least: this bounds the walk, also of a value in itself.
             raise ValueTooLarge(size_bytes=seen, limit_bytes=limit_bytes, what=what)
         if depth > limits.NESTING_LEVELS:
             raise InvalidValue(

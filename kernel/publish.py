@@ -16,8 +16,6 @@ from kernel.errors import InvalidValue, InvariantViolation, StoreUnavailable
 from kernel.json_values import check_json
 from kernel.model import Priority, WorkflowInstance
 from kernel.protocol import starting
-from kernel.protocol.commit import Commit, Guard
-from kernel.protocol.expressions import Lit
 from kernel.protocol.starting import Start
 from kernel.store import Created, InstanceStore
 from kernel.store.port import Stored
@@ -118,16 +116,7 @@ class Publisher:
     def _raise_priority(self, stored: Stored, priority: Priority) -> None:
         """Move a live instance to a better lane; priority is only ever raised."""
         instance = stored.instance
-        if instance.status.is_terminal:
-            return
-        guard = Guard(
-            workflow_id=instance.workflow_id,
-            statuses=(instance.status,),
-            claim_token=None,
-            priority_above=int(priority),
-        )
-        change = {"priority": Lit(int(priority))}
-        if self._store.commit(Commit(label="raise priority", guard=guard, stages=(change,))):
+        if self._store.commit(starting.raise_priority(instance, priority)):
             raised = instance.model_copy(update={"priority": priority})
             if instance.claim_token is None:
                 self._hints.place(raised, stored.now)

@@ -12,9 +12,15 @@ from typing import Any
 
 import pytest
 import redis as redis_client_library
+from django.conf import settings as django_settings
 from pymongo import MongoClient
 
 from tests.kit import servers
+from tests.kit.kernels import (  # noqa: F401 - fixtures of every tier
+    dead_worker,
+    kernel,
+    make_kernel,
+)
 from tests.kit.waiting import eventually as eventually_function
 
 _LEADS_RUN = pytest.StashKey[bool]()
@@ -23,7 +29,11 @@ _LEADS_RUN = pytest.StashKey[bool]()
 def pytest_configure(config: pytest.Config) -> None:
     """Name the run's folder; the process that did so cleans up at the end."""
     config.stash[_LEADS_RUN] = servers.lead_run()
-    os.environ.setdefault("BATON_DATA_DIR", str(servers.run_dir() / "data"))
+    if "BATON_DATA_DIR" not in os.environ:
+        os.environ["BATON_DATA_DIR"] = str(servers.run_dir() / "data")
+        # Django's settings were read before this file; children read the environment.
+        django_settings.BATON_DATA_DIR = servers.run_dir() / "data"
+        django_settings.BATON_DATA_DIR.mkdir(exist_ok=True)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

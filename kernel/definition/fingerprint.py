@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 def fingerprint(
     plan_type: str, steps: Sequence[str], depends_on: Mapping[str, Sequence[str]]
 ) -> str:
-    """Return 64 hex digits: SHA-256 over length-prefixed type, step names and sorted dependencies."""
+    """Return 64 hex digits: SHA-256 over length-prefixed type, names and sorted dependencies."""
     digest = hashlib.sha256()
 
     def add(text: str) -> None:

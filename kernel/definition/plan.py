@@ -1,4 +1,4 @@
-"""The publisher's side of a workflow: a plan can be imported anywhere, it holds no activity code."""
+"""The publisher's side of a workflow: a plan can be imported anywhere, it holds no code."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _check_dependencies(
         for dependency in wanted:
             if dependency not in steps:
                 raise DefinitionError(
-                    f"plan {plan_type!r}: {name!r} depends on {dependency!r}, which is no step of it"
+                    f"plan {plan_type!r}: {name!r} depends on {dependency!r}, which is no step"
                 )
         graph[name] = tuple(dict.fromkeys(wanted))
     _refuse_cycle(plan_type, graph)

@@ -46,12 +46,17 @@ class RetryPolicy:
             )
         except InvalidValue as exc:
             raise DefinitionError(f"retry policy: {exc}") from exc
-        if cap < initial:
+        if self.backoff == "exponential" and cap < initial:
             raise DefinitionError("retry policy: cap must not be shorter than initial")
         object.__setattr__(self, "initial", initial)
         object.__setattr__(self, "cap", cap)
-        if not isinstance(self.non_retryable, tuple):
-            raise DefinitionError("non_retryable must be a tuple of exception classes")
+        if not isinstance(self.non_retryable, tuple) or not all(
+            isinstance(each, type) and issubclass(each, BaseException)
+            for each in self.non_retryable
+        ):
+            raise DefinitionError(
+                "non_retryable must be a tuple of exception classes, e.g. (ValueError,)"
+            )
 
     def delay_seconds(self, failures: int, *, jitter: float) -> float:
         """Return the wait after the `failures`-th failure (from 1); `jitter` is in [0, 1)."""

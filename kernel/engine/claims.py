@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Any
 
+from kernel import limits
 from kernel.context import Cancellation
 from kernel.model import WorkflowInstance
 from kernel.protocol.apply import apply_commit
@@ -20,10 +21,11 @@ from kernel.store.port import Document, Stored
 
 
 class LiveClaim:
-    """What the heartbeat knows of a claim: identity, deadline, and a flag for its loss.
+    """What a keeper knows of a claim: identity, deadline, and a flag for its loss.
 
-    `deadline` (monotonic seconds) bounds how long anything may keep this claim: past it the
-    heartbeat stops renewing, so that a hung activity cannot hold its workflow for ever.
+    There is always a `deadline` (monotonic seconds): that of the call which has to come home first,
+    or a minute of engine work. Past it nothing renews the claim any more, so that what hangs cannot
+    hold its workflow for ever; `culprit` names the step that hangs, if it is one.
     """
 
     def __init__(self, workflow_id: str, token: str) -> None:
@@ -32,9 +34,49 @@ class LiveClaim:
         self.lost = threading.Event()
         #: Set before a commit that gives the claim up, so that its absence is no loss.
         self.leaving = False
-        self.deadline = float("inf")
         self._lock = threading.Lock()
         self._calls: set[Cancellation] = set()
+        self._away: dict[str, float] = {}
+        self._engine_deadline = time.monotonic() + limits.ENGINE_WORK_SECONDS
+        self._listeners: list[Callable[[], None]] = []
+
+    @property
+    def deadline(self) -> float:
+        """The monotonic moment past which this claim must not be kept."""
+        with self._lock:
+            return min(self._away.values(), default=self._engine_deadline)
+
+    @property
+    def culprit(self) -> str | None:
+        """The step that has to come home first, or None during engine work."""
+        with self._lock:
+            return min(self._away, key=self._away.__getitem__, default=None)
+
+    def entered(self, name: str, *, seconds: float) -> None:
+        """Note that a call may take `seconds` in all, its hang grace included."""
+        with self._lock:
+            self._away[name] = time.monotonic() + seconds
+        self._changed()
+
+    def left(self, name: str) -> None:
+        """Note that a call has come back; one that hangs never does."""
+        with self._lock:
+            self._away.pop(name, None)
+        self.working()
+
+    def working(self) -> None:
+        """Note that the engine is at work, e.g. still asking MongoDB: its minute begins anew."""
+        with self._lock:
+            self._engine_deadline = time.monotonic() + limits.ENGINE_WORK_SECONDS
+        self._changed()
+
+    def on_deadline(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever the deadline has changed."""
+        self._listeners.append(listener)
+
+    def _changed(self) -> None:
+        for listener in self._listeners:
+            listener()
 
     def add_call(self, call: Cancellation) -> None:
         """Let a call of activity code be cancelled when the claim is lost."""
@@ -72,6 +114,7 @@ class HeldClaim:
         self.prepared: list[Any] = []
         self._clock = DatabaseTime(stored.now)
         self._document = stored.document
+        self._instance = stored.instance
 
     @property
     def document(self) -> Document:
@@ -83,15 +126,16 @@ class HeldClaim:
         """The database's now, as far as this process can tell."""
         return self._clock.now()
 
-    @cached_property
+    @property
     def instance(self) -> WorkflowInstance:
         """The instance as a typed value."""
-        return WorkflowInstance.model_validate(self._document)
+        return self._instance
 
     def carry(self, commit: Commit) -> None:
         """Go on with the document as the commit left it in the database."""
         self._document = apply_commit(self._document, commit, self.now)
-        self.__dict__.pop("instance", None)  # made anew from the new document
+        # Made here and not when first asked for: threads of a wave ask at any time.
+        self._instance = WorkflowInstance.model_validate(self._document)
         self.ended = self.ended or commit.releases
 
 

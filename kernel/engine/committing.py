@@ -44,6 +44,7 @@ def commit_held(store: Instances, held: HeldClaim, commit: Commit) -> bool:
         except StoreUnavailable as exc:
             pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
             log.warning("commit %r of %s: %s", commit.label, commit.guard.workflow_id, exc)
+            held.live.working()
             if held.live.lost.wait(pause):
                 return _lost(held, commit)
             continue

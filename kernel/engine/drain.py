@@ -42,7 +42,7 @@ class Drain:
     def run_once(self, queues: Sequence[str]) -> bool:
         """Claim and run at most one instance; tell whether one ran."""
         for queue in queues:
-            if self._machine.stop.is_set():
+            if self._machine.is_stopping():
                 return False
             held = self._take(queue)
             if held is not None:
@@ -64,7 +64,7 @@ class Drain:
                 return ran
             ran += 1
         for queue in queues:
-            self._ring_if_due(queue)
+            self.ring_if_due(queue)
         return ran
 
     def _run(self, held: HeldClaim) -> None:
@@ -93,7 +93,7 @@ class Drain:
                     lease_ms=self._machine.lease_ms,
                 )
                 if stored is not None:
-                    self._ring_if_due(queue)
+                    self.ring_if_due(queue)
                     return self._hold(stored, token)
                 self._look(queue, workflow_id)
         except HintsUnavailable:
@@ -170,7 +170,8 @@ class Drain:
                 definition.plan.type,
             )
 
-    def _ring_if_due(self, queue: str) -> None:
+    def ring_if_due(self, queue: str) -> None:
+        """Ring the queue's bell if another candidate is due. On repeat: it rings once."""
         with suppress(HintsUnavailable):
             if self._machine.hints.hints.has_due(queue):
                 self._machine.hints.ring(queue)

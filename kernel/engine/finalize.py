@@ -6,8 +6,6 @@ again by any worker, with backoff, for ever; only its success lets the instance 
 
 from __future__ import annotations
 
-import time
-
 from kernel import limits
 from kernel.context import Cancellation
 from kernel.definition import Definition, RetryPolicy
@@ -36,9 +34,9 @@ def run_finalizer(machine: Machine, held: HeldClaim, definition: Definition) -> 
     if _was_interrupted(record, held) and record.recoveries + 1 > machine.max_recoveries:
         commit_held(machine.store, held, finalizing.poisoned(held.instance))
         return
-    if record.started_at is None or _was_interrupted(record, held):
-        if not commit_held(machine.store, held, finalizing.begin(held.instance)):
-            return
+    begins = record.started_at is None or _was_interrupted(record, held)
+    if begins and not commit_held(machine.store, held, finalizing.begin(held.instance)):
+        return
     raised = _call(machine, held, definition, is_failure=is_failure)
     if not held.ended:
         commit_held(machine.store, held, _outcome(machine, held, raised, end))
@@ -57,7 +55,7 @@ def _call(
     cancelled = Cancellation()
     timeout = float(limits.FINALIZER_TIMEOUT_SECONDS)
     ports = machine.ports(definition)
-    held.live.deadline = time.monotonic() + timeout + machine.hang_grace + 1
+    held.live.entered("finalizer", seconds=timeout + machine.hang_grace + 1)
     held.live.add_call(cancelled)
     try:
         return machine.invoker.finalizer(
@@ -68,13 +66,12 @@ def _call(
             cancelled=cancelled,
         )
     except TimeoutError:
-        held.live.deadline = 0
         held.ended = True  # hung: the claim is left to its lease, the record says it was started
         return None
     finally:
         held.live.remove_call(cancelled)
         if not held.ended:
-            held.live.deadline = float("inf")
+            held.live.left("finalizer")
 
 
 def _outcome(

@@ -51,6 +51,10 @@ class Heartbeat:
             with self._changed:
                 self._claims.pop(claim.token, None)
 
+    def should_stop(self) -> bool:
+        """Never by itself: a process that keeps its own claims is stopped by request."""
+        return False
+
     def stop(self) -> None:
         """End the thread. On repeat: nothing."""
         with self._changed:
@@ -69,19 +73,15 @@ class Heartbeat:
 
     def _renew(self) -> float:
         """Renew once; return the seconds until the next time."""
-        now = time.monotonic()
         with self._changed:
-            claims = [claim for claim in self._claims.values() if claim.deadline > now]
+            claims = list(self._claims.values())
         try:
-            lost = self._store.renew(
-                [(claim.workflow_id, claim.token) for claim in claims], lease_ms=self._lease_ms
-            )
+            lost = renew_claims(self._store, claims, lease_ms=self._lease_ms)
         except KernelError as exc:
             log.warning("renewing %d claims: %s", len(claims), exc)
             return min(_RETRY_SECONDS, self._lease_ms / 3000)
-        for claim in claims:
-            if claim.token in lost:
-                self._flag(claim)
+        for claim in lost:
+            self._flag(claim)
         return self._lease_ms / 3000
 
     def _flag(self, claim: LiveClaim) -> None:
@@ -90,3 +90,11 @@ class Heartbeat:
                 return  # it gave itself up meanwhile
         log.warning("claim lost: %s", claim.workflow_id, extra={"claim": claim.token[:8]})
         claim.lose()
+
+
+def renew_claims(store: Instances, claims: list[LiveClaim], *, lease_ms: int) -> list[LiveClaim]:
+    """Renew the claims that are not past their deadline; return those that are lost."""
+    now = time.monotonic()
+    wanted = [claim for claim in claims if claim.deadline > now]
+    lost = store.renew([(c.workflow_id, c.token) for c in wanted], lease_ms=lease_ms)
+    return [claim for claim in wanted if claim.token in lost]

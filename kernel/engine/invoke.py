@@ -20,7 +20,7 @@ from kernel.context import Cancellation
 from kernel.definition import RetryPolicy
 from kernel.directives import Sleep, WaitForSignal, Yield, as_seconds
 from kernel.engine.threads import ActivityThreads, AsyncLoop
-from kernel.errors import InvalidValue, KernelError, NonRetryable, StepTimeout, WorkflowCanceled
+from kernel.errors import InvalidValue, NonRetryable, StepTimeout, WorkflowCanceled
 from kernel.json_values import check_json
 from kernel.protocol.outcomes import Canceled, Completed, Directed, Failed, Outcome, encodable
 
@@ -35,7 +35,7 @@ class Hung:
 class Invoker:
     """Calls activities and finalizers in threads, bounded in time."""
 
-    def __init__(self, *, around: Around, hang_grace: float) -> None:
+    def __init__(self, *, around: Around, hang_grace: float | None) -> None:
         self._threads = ActivityThreads()
         self._loop = AsyncLoop()
         self._around = around
@@ -98,13 +98,15 @@ class Invoker:
             value = call()
             if not inspect.iscoroutine(value):
                 return value
-            running = self._loop.submit(_until_left(value, cancelled))
-            return running.result()
+            raised, result = self._loop.submit(_until_left(value, cancelled)).result()
+            if raised is not None:
+                raise raised
+            return result
 
 
-async def _until_left(coroutine: Any, cancelled: Cancellation) -> Any:
+async def _until_left(coroutine: Any, cancelled: Cancellation) -> tuple[BaseException | None, Any]:
     """Await a coroutine; cancellation reaches it as CancelledError, and it is waited for."""
-    task = asyncio.ensure_future(coroutine)
+    task = asyncio.ensure_future(_captured(coroutine))
     loop = asyncio.get_running_loop()
 
     def leave() -> None:
@@ -114,7 +116,17 @@ async def _until_left(coroutine: Any, cancelled: Cancellation) -> Any:
     try:
         return await task
     except asyncio.CancelledError:
-        raise StepTimeout(f"the call was cancelled: {cancelled.reason}") from None
+        return StepTimeout(f"the call was cancelled: {cancelled.reason}"), None
+
+
+async def _captured(coroutine: Any) -> tuple[BaseException | None, Any]:
+    """Return what a coroutine raises: SystemExit in a task would end the loop of all activities."""
+    try:
+        return None, await coroutine
+    except asyncio.CancelledError:
+        raise
+    except BaseException as exc:  # noqa: BLE001 - activity code may raise anything
+        return exc, None
 
 
 def failure(exc: BaseException, retry: RetryPolicy) -> Outcome:
@@ -122,10 +134,9 @@ def failure(exc: BaseException, retry: RetryPolicy) -> Outcome:
     message = _text_of(exc)
     if isinstance(exc, WorkflowCanceled):
         return Canceled(message)
-    code = exc.code if isinstance(exc, KernelError) else type(exc).__name__
-    fatal = isinstance(exc, NonRetryable | InvalidValue) or isinstance(exc, retry.non_retryable)
+    fatal = isinstance(exc, (NonRetryable, InvalidValue, *retry.non_retryable))
     return Failed(
-        code=encodable(str(code), limit_bytes=limits.ERROR_CODE_CHARACTERS),
+        code=encodable(_code_of(exc), limit_bytes=limits.ERROR_CODE_CHARACTERS),
         message=message,
         retryable=not fatal,
     )
@@ -159,8 +170,21 @@ def _check_directive(directive: Sleep | WaitForSignal | Yield, step: str) -> Non
                         what="WaitForSignal(signal_type, wait_key)",
                     )
                 check_json(name, limit_bytes=limits.CHECKPOINT_BYTES, what="WaitForSignal")
+            _check_generation(directive.generation)
         case Yield():
             pass
+
+
+def _code_of(exc: BaseException) -> str:
+    """An exception's own code if it has a textual one, else its class name."""
+    code = getattr(exc, "code", None)
+    return code if isinstance(code, str) and code else type(exc).__name__
+
+
+def _check_generation(generation: object) -> None:
+    is_int = isinstance(generation, int) and not isinstance(generation, bool)
+    if not is_int or not 0 <= generation < 2**63:  # type: ignore[operator]
+        raise InvalidValue("must be an integer from 0", what="WaitForSignal(generation)")
 
 
 def _text_of(exc: BaseException) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 from kernel.definition import Definition, Registry
 from kernel.engine.committing import StopRequest
-from kernel.engine.heartbeat import Heartbeat
 from kernel.engine.hinting import HintWriter
 from kernel.engine.invoke import Invoker
+from kernel.engine.keeping import ClaimKeeper
 from kernel.engine.threads import ActivityThreads
 from kernel.protocol.settling import Policy
 from kernel.store.port import Instances
@@ -19,7 +19,7 @@ from kernel.store.port import Instances
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The engine's parts, wired once by `kernel.runtime`; spans in milliseconds or seconds as named.
+    """The engine's parts, wired once by `kernel.runtime`.
 
     `jitter` gives numbers in [0, 1) that spread retries.
     """
@@ -27,7 +27,7 @@ class Machine:
     store: Instances
     registry: Registry
     invoker: Invoker
-    heartbeat: Heartbeat
+    keeper: ClaimKeeper
     hints: HintWriter
     owner: str
     lease_ms: int
@@ -39,6 +39,10 @@ class Machine:
     jitter: Callable[[], float] = field(default=random.random)
     wave_threads: ActivityThreads = field(default_factory=lambda: ActivityThreads("baton-wave"))
 
+    def is_stopping(self) -> bool:
+        """Tell whether nothing new should begin in this process."""
+        return self.stop.is_set() or self.keeper.should_stop()
+
     def ports(self, definition: Definition) -> Any:
         """Return the ports a definition's code gets: its own, else the kernel's."""
         return definition.ports if definition.ports is not None else self.default_ports
@@ -49,5 +53,5 @@ class Machine:
             has_success_finalizer=definition.success_finalizer is not None,
             has_failure_finalizer=definition.failure_finalizer is not None,
             fusable=lambda _step: fuses,
-            stopping=self.stop.is_set(),
+            stopping=self.is_stopping(),
         )

@@ -26,9 +26,9 @@ def run_claim(machine: Machine, held: HeldClaim, definition: Definition) -> None
     On crash: the lease runs out and any worker goes on from the last commit.
     """
     wave = WaveRunner(machine, held, definition)
-    with machine.heartbeat.keeping(held.live):
+    with machine.keeper.keeping(held.live):
         while not held.ended:
-            if machine.stop.is_set():
+            if machine.is_stopping():
                 commit_held(machine.store, held, owning.hand_back(held.instance))
                 break
             _advance(machine, held, definition, wave)

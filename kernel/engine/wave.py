@@ -8,7 +8,6 @@ the next step in the same write.
 from __future__ import annotations
 
 import concurrent.futures
-import time
 from functools import partial
 from typing import Any, Final
 
@@ -28,6 +27,8 @@ from kernel.protocol.outcomes import Canceled, Completed, Failed, Outcome
 
 #: Outputs smaller than this cannot make a document too large in any plan of allowed length.
 _SMALL_OUTPUT_BYTES: Final = 8 * 1024
+#: How long this process may take to notice the end of the hang grace by itself.
+_LEAVING_SECONDS: Final = 1.0
 
 
 class WaveRunner:
@@ -67,9 +68,6 @@ class WaveRunner:
 
     def _run_begun(self, wave: tuple[str, ...]) -> tuple[str, ...]:
         """Run steps that have begun; return those the last one home began."""
-        timeouts = [self._definition.steps[name].timeout_seconds for name in wave]
-        grace = self._machine.hang_grace
-        self._held.live.deadline = time.monotonic() + max(timeouts) + grace + 1
         away = set(wave)
         if len(wave) == 1:
             begun = [self._run_step(wave[0], wave, away)]
@@ -82,21 +80,21 @@ class WaveRunner:
             begun = [future.result() for future in futures]
         if away:
             self._held.ended = True  # a hung call keeps its claim until the lease is over
-        else:
-            self._held.live.deadline = float("inf")
         return next((steps for steps in begun if steps), ())
 
     def _run_step(self, step: str, wave: tuple[str, ...], away: set[str]) -> tuple[str, ...]:
         cancelled = Cancellation()
         held = self._held
         held.live.add_call(cancelled)
+        timeout = self._definition.steps[step].timeout_seconds
+        held.live.entered(step, seconds=timeout + self._machine.hang_grace + _LEAVING_SECONDS)
         try:
             outcome = self._invoke(step, cancelled)
         finally:
             held.live.remove_call(cancelled)
         if isinstance(outcome, Hung):
-            held.live.deadline = 0
             return ()
+        held.live.left(step)
         with held.lock:
             away.discard(step)
             if held.live.lost.is_set():

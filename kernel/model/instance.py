@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from typing import Any
 
+from pydantic import Field
+
 from kernel.model.step import BlockedOn, Fact, StepError, StepState
 from kernel.model.wait import Wait
 
@@ -64,7 +66,7 @@ class WorkflowInstance(Fact):
     input: Any = None
     plan: tuple[str, ...]
     steps: dict[str, StepState]
-    output: dict[str, Any] = {}
+    output: dict[str, Any] = Field(default_factory=dict)
     waits: tuple[Wait, ...] = ()
     claimable_time: datetime
     claim_token: str | None = None

@@ -25,15 +25,15 @@ belief that has become wrong, matches nothing.
 
 **A wave** is closed. `begin` counts an attempt for all its steps in one write before any activity
 is entered. Each step that comes home writes only itself; the last one also settles the instance in
-the same write (`settling`), and where exactly one step is next, begins it there too. So a linear plan
-of N steps costs N+2 instance writes: claim, first begin, N homecomings.
+the same write (`settling`), and where exactly one step is next, begins it there too. So a linear
+plan of N steps costs N+2 instance writes: claim, first begin, N homecomings.
 
 **A crash** leaves one of these facts, and each determines what the next holder does:
 
 | between | facts left | the next holder |
 |---|---|---|
 | claim / begin | claimed, steps pending | begins the same wave |
-| begin / homecoming | steps running | begins them again, recoveries + 1; past the limit `worker_lost` |
+| begin / homecoming | steps running | begins them again, recoveries + 1, or `worker_lost` |
 | two homecomings of a wave | one done, one running | runs the one that is still running |
 | homecoming / next begin | done, next pending | begins the next wave |
 | cancel of one / settling | skipped with `workflow_canceled` | finishes canceled, runs nothing |

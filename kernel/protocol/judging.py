@@ -1,4 +1,4 @@
-"""What became of a commit whose answer was lost, read from the instance itself (pure, design 1.4)."""
+"""What became of a commit whose answer was lost, read from the instance (pure, design 1.4)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Directed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The activity raised, timed out, returned something that cannot be kept, or killed its process.
+    """The activity raised, timed out, or returned something that cannot be kept.
 
     `code` and `message` are already cut to their limits and encodable. `retryable` says whether the
     retry policy may be asked; `keeps_checkpoint` is true for a timeout.
@@ -56,7 +56,7 @@ WORKER_LOST_CODE = "worker_lost"
 
 
 def encodable(text: str, *, limit_bytes: int) -> str:
-    """Return text that every store and client can hold: no lone surrogates, cut to `limit_bytes`."""
+    """Return text that every store can hold: no lone surrogates, cut to `limit_bytes`."""
     data = text.encode("utf-8", errors="backslashreplace")
     if len(data) <= limit_bytes:
         return data.decode()

@@ -28,7 +28,7 @@ SUPERSEDABLE = (InstanceStatus.RUNNING, InstanceStatus.WAITING)
 
 
 def claim_changes(token: str, owner: str, *, lease_ms: int) -> Changes:
-    """Take the right to advance an instance; when the lease before was over is kept for the books."""
+    """Take the right to advance an instance; when the lease before was over is kept."""
     return {
         "claim_token": Lit(token),
         "claim_owner": Lit(owner),
@@ -55,6 +55,33 @@ def hand_back(instance: WorkflowInstance, not_entered: tuple[str, ...] = ()) -> 
         changes[f"{path}.attempt"] = Add(-1)
         changes[f"{path}.since"] = FieldValue(f"{path}.started_at")
     return held_commit(instance, "hand back", changes, steps=not_entered, releases=True)
+
+
+def free_dead(instance: WorkflowInstance, culprit: str | None) -> Commit:
+    """Give a dead holder's claim back; steps its death is blamed on stay running.
+
+    Named, the culprit alone counts a recovery at its next begin; without a name all do.
+    """
+    assert instance.claim_token
+    changes: dict[str, Expression] = {**settling.handed_back(), **stamped()}
+    bystanders = [
+        name
+        for name, state in instance.steps.items()
+        if culprit is not None and name != culprit and state.status is StepStatus.RUNNING
+    ]
+    for name in bystanders:
+        path = f"steps.{name}"
+        changes.update(spans.close_lost_attempt(name, instance.steps[name], end=None))
+        changes[f"{path}.status"] = Lit(StepStatus.PENDING.value)
+        changes[f"{path}.seq"] = Lit(instance.steps[name].seq + 1)
+        changes[f"{path}.since"] = Now()
+    guard = Guard(
+        workflow_id=instance.workflow_id,
+        statuses=CLAIMABLE,
+        claim_token=instance.claim_token,
+        step_seqs={name: instance.steps[name].seq for name in bystanders},
+    )
+    return Commit(label="free dead", guard=guard, stages=(changes,), releases=True)
 
 
 def defer_incompatible(instance: WorkflowInstance, fingerprint_here: str) -> Commit:

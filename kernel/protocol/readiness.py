@@ -131,7 +131,7 @@ def due_waits(instance: WorkflowInstance, now: datetime) -> tuple[str, ...]:
 
 
 def is_canceled(state: StepState) -> bool:
-    """Tell whether this step's activity canceled the workflow; the error code is the stored fact."""
+    """Tell whether this step's activity canceled the workflow; its error code is the fact."""
     return (
         state.status is StepStatus.SKIPPED
         and state.error is not None

@@ -75,7 +75,7 @@ def canceled(instance: WorkflowInstance) -> Changes:
 
 
 def enter_failing(instance: WorkflowInstance, step: str, *, begin_finalizer: bool) -> Changes:
-    """Turn to failing: waits are closed, and the finalizer is begun in this write or a later one."""
+    """Turn to failing: waits are closed, the finalizer is begun in this write or a later one."""
     return {
         **close_waits(instance),
         "status": Lit(InstanceStatus.FAILING.value),
@@ -109,7 +109,7 @@ def close_waits(instance: WorkflowInstance) -> Changes:
 
 
 def release(instance: WorkflowInstance) -> Changes:
-    """Give the claim back until the earliest moment something can go on, and say what decides it."""
+    """Give the claim back until something can go on, and say what decides it."""
     sleepers = readiness.sleepers(instance)
     paths = tuple(
         f"steps.{n}.not_before" for n in sleepers if instance.steps[n].not_before is not None

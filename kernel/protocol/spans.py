@@ -49,19 +49,20 @@ def close_attempt(step: str, state: StepState, outcome: str) -> Measured:
     }
 
 
-def close_lost_attempt(step: str, state: StepState) -> Measured:
+def close_lost_attempt(
+    step: str, state: StepState, *, end: str | None = "interrupted_at"
+) -> Measured:
     """Return the changes that account for an attempt whose process died.
 
-    It counts as activity until its lease was over, and as scheduling from then on.
+    It counts as activity until the `end` field, by default when its lease was over, or until now.
     """
     assert state.status is StepStatus.RUNNING
     path = f"steps.{step}"
-    span = Span((f"{path}.started_at",), end="interrupted_at")
+    span = Span((f"{path}.started_at",), end=end)
+    to = FieldValue(end) if end else Now()
     return {
         f"{path}.times.activity_ms": Add(span),
-        f"{path}.attempts": _record(
-            step, state, "lost", to=FieldValue("interrupted_at"), activity=span
-        ),
+        f"{path}.attempts": _record(step, state, "lost", to=to, activity=span),
     }
 
 

@@ -124,3 +124,15 @@ def replay(
         fencing_token=instance.fencing_token,
     )
     return Commit(label="replay", guard=guard, stages=(changes,))
+
+
+def raise_priority(instance: WorkflowInstance, priority: Priority) -> Commit:
+    """Move a live instance to a better lane; a change of order is no change of state."""
+    guard = Guard(
+        workflow_id=instance.workflow_id,
+        statuses=(InstanceStatus.RUNNING, InstanceStatus.WAITING),
+        claim_token=None,
+        priority_above=int(priority),
+    )
+    change = {"priority": Lit(int(priority))}
+    return Commit(label="raise priority", guard=guard, stages=(change,))

@@ -1,4 +1,4 @@
-"""One reconciliation run: every part in turn, under a lease, each apart from the others' failure."""
+"""One reconciliation run: every part in turn, under a lease, apart from the others' failure."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Ticker:
 
     def _bell(self, queue: str) -> int:
         oldest = self._hints.hints.oldest_due_ms(queue)
-        if oldest is not None and as_ms(self._store.now()) - oldest > _OVERLOOKED_MS:
-            if self._hints.hints.ring_from_tick(queue):
-                self._hints.ring_host(queue)
+        is_overlooked = oldest is not None and as_ms(self._store.now()) - oldest > _OVERLOOKED_MS
+        if is_overlooked and self._hints.hints.ring_from_tick(queue):
+            self._hints.ring_host(queue)
         return 0

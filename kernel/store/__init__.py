@@ -15,6 +15,7 @@ from kernel.store.leases import DutyLeases
 from kernel.store.port import Stored
 from kernel.store.scanning import InstanceScan
 from kernel.store.schema import ensure_schema
+from kernel.store.workers import Served, WorkerBeat, WorkerBeats
 
 __all__ = [
     "Connection",
@@ -22,7 +23,10 @@ __all__ = [
     "DutyLeases",
     "InstanceScan",
     "InstanceStore",
+    "Served",
     "StoreClock",
     "Stored",
+    "WorkerBeat",
+    "WorkerBeats",
     "ensure_schema",
 ]

@@ -76,12 +76,14 @@ def _compile(expr: Expression, path: str, clock: StoreClock) -> Any:  # noqa: C9
             step = _span(amount, clock) if isinstance(amount, Span) else amount
             return {"$add": [{"$ifNull": [f"${path}", 0]}, step]}
         case Record(fields):
-            return {key: _compile(item, path, clock) for key, item in fields.items()}
+            record = {key: _compile(item, path, clock) for key, item in fields.items()}
+            # A bare document would be merged into the record that is there already.
+            return {"$mergeObjects": [record]}
         case Push(item, keep):
             grown = {"$concatArrays": [_list(path), [_compile(item, path, clock)]]}
             return {"$slice": [grown, -keep]}
         case WithoutSteps(steps):
-            keep_it = {"$not": [{"$in": ["$$this.step", list(steps)]}]}
+            keep_it = {"$not": [{"$in": ["$$this.step", {"$literal": list(steps)}]}]}
             return {"$filter": {"input": _list(path), "cond": keep_it}}
         case Earliest(paths):
             return {"$max": [clock.now(), {"$min": [f"${p}" for p in paths]}]}

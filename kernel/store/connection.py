@@ -89,7 +89,7 @@ class Connection:
             hello = self.client.admin.command("hello")
         if "setName" not in hello and hello.get("msg") != "isdbgrid":
             raise NotAReplicaSet(
-                "this MongoDB is a standalone server; Baton needs a replica set (one node is enough):"
+                "this MongoDB is a standalone server; Baton needs a replica set (one node will do):"
                 " start mongod with --replSet rs0, run rs.initiate() once in mongosh,"
                 " and add ?replicaSet=rs0 to the URL"
             )

@@ -6,6 +6,8 @@ resumable cursors live in the same document, so that the next holder goes on whe
 
 from __future__ import annotations
 
+import secrets
+import time
 from typing import Any
 
 from pymongo import ReturnDocument
@@ -44,6 +46,28 @@ class DutyLeases:
         except DuplicateKeyError:
             return False  # two first holders at once: the other one was faster
         return after is not None and after["holder"] == holder
+
+    def begin(self, duty: str, *, interval_ms: int) -> bool:
+        """Begin a turn of a duty unless one began less than `interval_ms` ago anywhere."""
+        now = self._clock.now()
+        since = self._clock.now(-interval_ms)
+        turn = f"{time.monotonic_ns()}:{secrets.token_hex(8)}"
+        is_due = {"$lte": [{"$ifNull": ["$began", since]}, since]}
+        change = {
+            "began": {"$cond": [is_due, now, "$began"]},
+            "turn": {"$cond": [is_due, {"$literal": turn}, "$turn"]},
+        }
+        try:
+            with translated():
+                after = self._leases.find_one_and_update(
+                    {"_id": duty},
+                    [{"$set": change}],
+                    upsert=True,
+                    return_document=ReturnDocument.AFTER,
+                )
+        except DuplicateKeyError:
+            return False
+        return after is not None and after["turn"] == turn
 
     def release(self, duty: str, holder: str) -> None:
         """Give the duty back early. On repeat, or if it is somebody else's: nothing."""

@@ -16,6 +16,10 @@ from kernel.store.connection import Connection, translated
 
 INSTANCES: Final = "workflow_instances"
 LEASES: Final = "workflow_leases"
+WORKERS: Final = "workflow_workers"
+
+#: A worker that has been silent this long is forgotten (decisions use their own, shorter bound).
+_WORKER_TTL_SECONDS: Final = 600
 
 _NAMESPACE_EXISTS: Final = 48
 
@@ -78,11 +82,14 @@ def ensure_schema(connection: Connection) -> None:
     """
     connection.require_replica_set()
     with translated():
-        for name in (INSTANCES, LEASES):
+        for name in (INSTANCES, LEASES, WORKERS):
             if name not in connection.database.list_collection_names():
                 _create(connection, name)
         connection.database.command("collMod", INSTANCES, validator=_VALIDATOR)
         connection.collection(INSTANCES).create_indexes(_INDEXES)
+        connection.collection(WORKERS).create_index(
+            "beat_at", name="beat_at", expireAfterSeconds=_WORKER_TTL_SECONDS
+        )
 
 
 def _create(connection: Connection, name: str) -> None:

@@ -1,78 +1,97 @@
-"""The only place that wires: one `Kernel` per process, from its configuration (design 9)."""
+"""One `Kernel` per process: everything a host needs, and nothing it could do wrong by hand."""
 
 from __future__ import annotations
 
-import os
-import socket
-import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from kernel.capacity import Capacity
 from kernel.config import KernelConfig
-from kernel.definition import Definition, Plan, Registry
-from kernel.engine.drain import Drain
-from kernel.engine.heartbeat import Heartbeat
-from kernel.engine.hinting import HintWriter
-from kernel.engine.invoke import Invoker
-from kernel.engine.machine import Machine
-from kernel.errors import NotAvailable, NotFound
+from kernel.definition import Definition, Plan
+from kernel.errors import NotAvailable, NotFound, StoreUnavailable
 from kernel.explaining import Explanation, explain
-from kernel.hints import Hints, NoHints, RedisHints
+from kernel.keeper import ChildKeeper, ClaimSlots, Keeper
+from kernel.keeper.freeing import free_claim
 from kernel.model import Priority, WorkflowInstance
 from kernel.protocol import owning
-from kernel.publish import Publisher, StartResult
-from kernel.reconcile import Reconciler, Ticker
+from kernel.publish import StartResult
 from kernel.reconcile.duties import Reconciled
-from kernel.store import (
-    Connection,
-    DutyLeases,
-    InstanceScan,
-    InstanceStore,
-    StoreClock,
-    ensure_schema,
-)
-
-#: Marks this process among others of the same host and pid over time.
-_STARTED: Final = time.time_ns() // 1_000_000
+from kernel.runtime.wiring import SlotOfChild, build_parts
+from kernel.slot import WorkerSlot
+from kernel.store import Served, WorkerBeat, ensure_schema
 
 
 class Kernel:
     """Everything a host needs, thread-safe; connect one per process, after any fork."""
 
-    def __init__(self, config: KernelConfig) -> None:
+    def __init__(self, config: KernelConfig, *, child: SlotOfChild | None = None) -> None:
         self.config = config
         self.capacity = Capacity()
-        self.registry = Registry()
-        self.owner = f"{socket.gethostname()}:{os.getpid()}:{_STARTED}"
-        self.clock = StoreClock(config.clock_offset_ms)
-        self._connection = Connection(config.mongo_url, database=config.database)
-        self._store = InstanceStore(self._connection, self.clock)
-        self._scan = InstanceScan(self._connection, self.clock)
-        self.hints = HintWriter(_hints(config, self.clock), config.ring)
-        self._publisher = Publisher(self._store, self.registry, self.hints)
-        self._heartbeat = Heartbeat(self._store, lease_ms=config.lease_ms)
-        self._machine = self._build_machine()
-        self._drain = Drain(self._machine, types_off=config.types_off)
-        self._reconciler = Reconciler(
-            store=self._store,
-            scan=self._scan,
-            leases=DutyLeases(self._connection, self.clock),
-            hints=self.hints,
-            holder=self.owner,
-        )
-        self._ticker = Ticker(
-            store=self._store, scan=self._scan, hints=self.hints, rebuild=self._reconciler.run
-        )
+        self._parts = build_parts(config, child)
+        self.owner = self._parts.owner
+        self.registry = self._parts.registry
+        self.clock = self._parts.clock
+        self.hints = self._parts.hints
 
     @classmethod
-    def connect(cls, config: KernelConfig) -> Kernel:
+    def connect(cls, config: KernelConfig, *, child: SlotOfChild | None = None) -> Kernel:
         """Return a kernel; it connects when first used, so a server may still be starting.
+
+        `child` is (slots, index) in a pool child whose claims a `Keeper` in the main process keeps;
+        without it this process renews its own claims.
 
         Raises:
             UsageError: a URL that is none.
         """
-        return cls(config)
+        return cls(config, child=child)
+
+    def build_keeper(self, slots: ClaimSlots, *, queues: Callable[[], Sequence[str]]) -> Keeper:
+        """Return the keeper of a worker's children, for its main process (design 1.5).
+
+        `queues()` are those the worker serves; definitions registered here are what it can run.
+        """
+        return Keeper(
+            slots,
+            store=self._parts.store,
+            beats=self._parts.beats,
+            hints=self.hints,
+            owner=self.owner,
+            lease_ms=self.config.lease_ms,
+            queues=queues,
+            served=[Served(d.plan.type, d.plan.fingerprint) for d in self.registry.definitions()],
+        )
+
+    def free_left_behind(self) -> int:
+        """Free what the predecessor of this child died with; call it once when a child starts.
+
+        Returns how many claims were freed. On repeat: they have moved on, nothing happens.
+        """
+        keeper = self._parts.keeper
+        left = keeper.left_behind if isinstance(keeper, ChildKeeper) else ()
+        freed = 0
+        for claim in left:
+            with suppress(StoreUnavailable):  # then its lease ends by itself
+                freed += free_claim(
+                    self._parts.store,
+                    self.hints,
+                    workflow_id=claim.workflow_id,
+                    token=claim.token,
+                    culprit=None,
+                )
+        return freed
+
+    def build_slot(
+        self, queues: Callable[[], Sequence[str]], *, poll_interval: float
+    ) -> WorkerSlot:
+        """Return the slot of a pool child: its wakeups and its polling take turns in it."""
+        return WorkerSlot(
+            self.drain, ring_if_due=self._parts.drain.ring_if_due, queues=queues,
+            poll_interval=poll_interval,
+        )  # fmt: skip
+
+    def workers(self, *, within_seconds: float = 60) -> list[WorkerBeat]:
+        """Return the workers heard of within that time."""
+        return self._parts.beats.seen(within_seconds=within_seconds)
 
     def ensure_schema(self) -> None:
         """Create collections, validators and indexes. On repeat: nothing.
@@ -81,7 +100,7 @@ class Kernel:
             NotAReplicaSet: the server cannot keep the guarantees; the message says what to do.
             StoreUnavailable: it did not answer.
         """
-        ensure_schema(self._connection)
+        ensure_schema(self._parts.connection)
 
     def register_plan(self, plan: Plan) -> None:
         """Allow this process to publish a plan. On repeat: nothing.
@@ -118,8 +137,8 @@ class Kernel:
             UnknownWorkflow, InvalidValue: the call is wrong, nothing was written.
             StoreUnavailable: no answer; repeating is safe.
         """
-        with self._connection.bounded(timeout):
-            return self._publisher.start_or_resume(
+        with self._parts.connection.bounded(timeout):
+            return self._parts.publisher.start_or_resume(
                 plan,
                 biz_key=biz_key,
                 value=input,
@@ -134,14 +153,14 @@ class Kernel:
             NotFound: there is none.
             StoreUnavailable: no answer.
         """
-        stored = self._store.read(workflow_id)
+        stored = self._parts.store.read(workflow_id)
         if stored is None:
             raise NotFound(f"no workflow instance {workflow_id!r}")
         return stored.instance
 
     def find(self, *, biz_key: str) -> WorkflowInstance | None:
         """Return the instance of a biz_key, or None."""
-        stored = self._store.read_by_biz_key(biz_key)
+        stored = self._parts.store.read_by_biz_key(biz_key)
         return stored.instance if stored is not None else None
 
     def list_instances(
@@ -154,7 +173,7 @@ class Kernel:
     ) -> list[WorkflowInstance]:
         """Return up to `limit` instances in order of workflow_id, those after `after`."""
         statuses = [status] if isinstance(status, str) else list(status or ())
-        return self._scan.page(status=statuses, workflow_type=type, limit=limit, after=after)
+        return self._parts.scan.page(status=statuses, workflow_type=type, limit=limit, after=after)
 
     def why(self, workflow_id: str) -> Explanation:
         """Explain from stored facts why an instance does (not) move.
@@ -162,7 +181,7 @@ class Kernel:
         Raises:
             NotFound: there is none.
         """
-        stored = self._store.read(workflow_id)
+        stored = self._parts.store.read(workflow_id)
         if stored is None:
             raise NotFound(f"no workflow instance {workflow_id!r}")
         return explain(stored.instance, stored.now)
@@ -190,14 +209,14 @@ class Kernel:
         Raises:
             StoreUnavailable: no answer; repeating is safe.
         """
-        stored = self._store.read(workflow_id)
+        stored = self._parts.store.read(workflow_id)
         if stored is None or stored.instance.status not in owning.SUPERSEDABLE:
             return False
-        return self._store.commit(owning.supersede(stored.instance, reason))
+        return self._parts.store.commit(owning.supersede(stored.instance, reason))
 
     def run_once(self, queues: Sequence[str]) -> bool:
         """Claim and run at most one instance of these queues; tell whether one ran."""
-        return self._drain.run_once(queues)
+        return self._parts.drain.run_once(queues)
 
     def drain(
         self,
@@ -207,48 +226,37 @@ class Kernel:
         max_seconds: float | None = None,
     ) -> int:
         """Run what is due until nothing is or the budget is used up; return how many ran."""
-        return self._drain.drain(queues, max_claims=max_claims, max_seconds=max_seconds)
+        return self._parts.drain.drain(queues, max_claims=max_claims, max_seconds=max_seconds)
 
-    def tick(self) -> int:
-        """Serve due timers and ended leases; beat calls it every second. On repeat: harmless."""
-        return self._ticker.tick(self.registry.queues())
+    def tick(self, *, unless_within: float | None = None) -> int:
+        """Serve due timers and ended leases; beat calls it every second. On repeat: harmless.
 
-    def reconcile(self) -> Reconciled:
-        """Find what nobody was told about; beat calls it every 30 s. On repeat: harmless."""
-        return self._reconciler.run()
+        With `unless_within`, does nothing if any process began a tick that many seconds ago.
+        """
+        if not self._is_due("tick", unless_within):
+            return 0
+        return self._parts.ticker.tick(self.registry.queues())
+
+    def reconcile(self, *, unless_within: float | None = None) -> Reconciled:
+        """Find what nobody was told about; beat calls it every 30 s. On repeat: harmless.
+
+        With `unless_within`, does nothing if any process began one that many seconds ago.
+        """
+        if not self._is_due("reconcile turn", unless_within):
+            return Reconciled(ran=False)
+        return self._parts.reconciler.run()
 
     def request_stop(self) -> None:
         """Take no new claims; those that run finish their step, commit and are handed back."""
-        self._machine.stop.set()
+        self._parts.machine.stop.set()
 
     def close(self) -> None:
         """Stop renewing and close connections; claims that still run are left to their leases."""
-        self._heartbeat.stop()
+        self._parts.keeper.stop()
         self.hints.hints.close()
-        self._connection.close()
+        self._parts.connection.close()
 
-    def _build_machine(self) -> Machine:
-        config = self.config
-        return Machine(
-            store=self._store,
-            registry=self.registry,
-            invoker=Invoker(around=config.around_activity, hang_grace=config.hang_grace_seconds),
-            heartbeat=self._heartbeat,
-            hints=self.hints,
-            owner=self.owner,
-            lease_ms=config.lease_ms,
-            hang_grace=config.hang_grace_seconds,
-            max_recoveries=config.max_recoveries,
-            document_bytes=self._store.document_bytes,
-            default_ports=config.ports,
-        )
-
-
-def _hints(config: KernelConfig, clock: StoreClock) -> Hints:
-    if config.redis_url is None:
-        return NoHints()
-    return RedisHints(
-        config.redis_url,
-        key_prefix=config.key_prefix,
-        clock_offset_ms=lambda: clock.offset_ms,
-    )
+    def _is_due(self, duty: str, unless_within: float | None) -> bool:
+        # Without a bound the turn is begun all the same, so that others know of it.
+        interval_ms = int(1000 * (unless_within or 0))
+        return self._parts.leases.begin(duty, interval_ms=interval_ms) or unless_within is None

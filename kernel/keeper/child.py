@@ -1,0 +1,117 @@
+"""The child's side: publishes claims, heeds lost flags, renews itself if the keeper is silent."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from kernel.engine.claims import LiveClaim
+from kernel.engine.heartbeat import renew_claims
+from kernel.errors import KernelError
+from kernel.keeper.processes import Process
+from kernel.keeper.slots import ClaimSlots, PublishedClaim
+from kernel.store.port import Instances
+
+log: Final = logging.getLogger("baton.keeper")
+
+#: How often a child with claims looks at the keeper's areas, seconds.
+_LOOK_SECONDS: Final = 0.1
+
+
+class ChildKeeper:
+    """Takes the place of the heartbeat thread in a worker's child."""
+
+    def __init__(self, slots: ClaimSlots, index: int, *, store: Instances, lease_ms: int) -> None:
+        self._slots = slots
+        self._index = index
+        self._process = Process.current()
+        self._lease = lease_ms / 1000
+        self._claims: dict[str, LiveClaim] = {}
+        self._store = store
+        self._lease_ms = lease_ms
+        self._renewed = 0.0
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+        before = slots.read(index)
+        #: Claims a predecessor in this slot died with, before the keeper could see it.
+        self.left_behind = before.claims if before and before.process.is_dead() else ()
+        self._publish()
+
+    @contextmanager
+    def keeping(self, claim: LiveClaim) -> Iterator[None]:
+        """Have a claim renewed for as long as the block runs."""
+        claim.on_deadline(self._publish_changed)
+        with self._changed:
+            self._claims[claim.token] = claim
+            self._publish()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="baton-slot", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._claims.pop(claim.token, None)
+                self._publish()
+
+    def is_orphaned(self) -> bool:
+        """Tell whether the keeper has been silent for half a lease."""
+        return time.monotonic() - self._slots.beat() > self._lease / 2
+
+    def should_stop(self) -> bool:
+        """Tell whether nothing new should be taken: asked to stop, or nobody keeps this child."""
+        return self._slots.stop_requested() or self.is_orphaned()
+
+    def stop(self) -> None:
+        """End the watching thread. On repeat: nothing."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+
+    def _publish_changed(self) -> None:
+        with self._changed:
+            self._publish()
+
+    def _publish(self) -> None:
+        claims = [
+            PublishedClaim(claim.workflow_id, claim.token, claim.deadline, claim.culprit)
+            for claim in self._claims.values()
+        ]
+        self._slots.publish(self._index, self._process, claims)
+
+    def _watch(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopped or self._claims)
+                if self._stopped:
+                    return
+                claims = list(self._claims.values())
+            lost = self._slots.lost(self._index)
+            for claim in claims:
+                if claim.token in lost:
+                    _lose(claim)
+            if self.is_orphaned() and time.monotonic() - self._renewed > self._lease / 3:
+                self._renew(claims)
+            with self._changed:
+                self._changed.wait(timeout=_LOOK_SECONDS)
+
+    def _renew(self, claims: list[LiveClaim]) -> None:
+        self._renewed = time.monotonic()
+        log.warning("the keeper is silent: renewing %d claims here", len(claims))
+        try:
+            for claim in renew_claims(self._store, claims, lease_ms=self._lease_ms):
+                _lose(claim)
+        except KernelError as exc:
+            log.warning("renewing %d claims: %s", len(claims), exc)
+
+
+def _lose(claim: LiveClaim) -> None:
+    if not claim.leaving and not claim.lost.is_set():
+        log.warning("claim lost: %s", claim.workflow_id, extra={"claim": claim.token[:8]})
+        claim.lose()

@@ -1,0 +1,38 @@
+"""Frees the claim of a dead child by the token it published (design 1.4)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from kernel.engine.hinting import HintWriter
+from kernel.protocol import owning
+from kernel.store import InstanceStore
+
+log: Final = logging.getLogger("baton.keeper")
+
+
+def free_claim(
+    store: InstanceStore, hints: HintWriter, *, workflow_id: str, token: str, culprit: str | None
+) -> bool:
+    """Give a dead holder's claim back at once; tell whether it still held it.
+
+    `culprit` names the step its death is blamed on; without one, every running step is suspected.
+    On repeat: it has moved on, nothing happens.
+
+    Raises:
+        StoreUnavailable: not known; try again.
+    """
+    stored = store.read(workflow_id)
+    if stored is None or stored.instance.claim_token != token:
+        return False
+    if stored.instance.status not in owning.CLAIMABLE:
+        return False
+    if not store.commit(owning.free_dead(stored.instance, culprit)):
+        return False
+    log.warning("claim of a dead child freed: %s", workflow_id, extra={"claim": token[:8]})
+    hints.unleased(stored.instance.queue, workflow_id, token)
+    after = store.read(workflow_id)
+    if after is not None and after.instance.claim_token is None:
+        hints.place(after.instance, after.now)
+    return True

@@ -1,0 +1,176 @@
+"""The keeper's thread in a worker's main process: renews, flags, kills, frees, says who is here."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kernel.engine.hinting import HintWriter
+from kernel.errors import KernelError
+from kernel.keeper.freeing import free_claim
+from kernel.keeper.processes import Process
+from kernel.keeper.slots import ClaimSlots, PublishedChild
+from kernel.store import InstanceStore, WorkerBeats
+from kernel.store.workers import Served
+
+log: Final = logging.getLogger("baton.keeper")
+
+_TURN_SECONDS: Final = 0.25
+_SILENT_RETRY_SECONDS: Final = 1.0
+_WORKER_BEAT_SECONDS: Final = 5.0
+#: A child that ignores the loss of its claim this long is ended.
+_LOST_GRACE_SECONDS: Final = 10.0
+
+
+@dataclass(slots=True)
+class _Condemned:
+    """A child that was killed, and the step that was the reason (token, step)."""
+
+    token: str | None = None
+    step: str | None = None
+
+
+class Keeper:
+    """Keeps the claims of one worker's children; start it in the main process, after its slots."""
+
+    def __init__(
+        self,
+        slots: ClaimSlots,
+        *,
+        store: InstanceStore,
+        beats: WorkerBeats,
+        hints: HintWriter,
+        owner: str,
+        lease_ms: int,
+        queues: Callable[[], Sequence[str]],
+        served: Sequence[Served],
+    ) -> None:
+        self._slots = slots
+        self._store = store
+        self._beats = beats
+        self._hints = hints
+        self._owner = owner
+        self._lease_ms = lease_ms
+        self._queues = queues
+        self._served = tuple(served)
+        self._stop_requested = False
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._next_renewal = 0.0
+        self._next_beat = 0.0
+        self._condemned: dict[Process, _Condemned] = {}
+        self._buried: set[Process] = set()
+        self._lost_since: dict[str, float] = {}
+
+    def start(self) -> None:
+        """Begin keeping; the first beat is written before this returns. On repeat: nothing."""
+        if self._thread is None:
+            self._slots.write_keeper(beat=time.monotonic(), stop=self._stop_requested)
+            self._thread = threading.Thread(target=self._run, name="baton-keeper", daemon=True)
+            self._thread.start()
+
+    def request_stop(self) -> None:
+        """Ask the children to finish their step and hand back. On repeat: nothing."""
+        self._stop_requested = True
+        self._slots.write_keeper(beat=time.monotonic(), stop=True)
+
+    def stop(self) -> None:
+        """End the thread, after the pool has ended. On repeat: nothing."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(timeout=_SILENT_RETRY_SECONDS)
+        self._forget_worker()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(_TURN_SECONDS):
+            self._slots.write_keeper(beat=time.monotonic(), stop=self._stop_requested)
+            children = [
+                child for index in range(self._slots.children) if (child := self._slots.read(index))
+            ]
+            for duty in (self._bury_dead, self._renew_due, self._end_hung, self._say_here):
+                self._guarded(duty, children)
+
+    def _guarded(
+        self, duty: Callable[[list[PublishedChild]], None], children: list[PublishedChild]
+    ) -> None:
+        """One duty's failure must not end the others: this thread is what keeps claims alive."""
+        try:
+            duty(children)
+        except KernelError as exc:
+            log.warning("%s: %s", duty.__name__.strip("_"), exc)
+        except Exception:
+            log.exception("%s failed", duty.__name__.strip("_"))
+
+    def _bury_dead(self, children: list[PublishedChild]) -> None:
+        for child in children:
+            if child.process in self._buried or not child.process.is_dead():
+                continue
+            reason = self._condemned.get(child.process, _Condemned())
+            for claim in child.claims:
+                culprit = reason.step if claim.token == reason.token else None
+                free_claim(
+                    self._store,
+                    self._hints,
+                    workflow_id=claim.workflow_id,
+                    token=claim.token,
+                    culprit=culprit,
+                )
+            self._condemned.pop(child.process, None)
+            self._buried.add(child.process)
+
+    def _renew_due(self, children: list[PublishedChild]) -> None:
+        now = time.monotonic()
+        if now < self._next_renewal:
+            return
+        self._next_renewal = now + min(_SILENT_RETRY_SECONDS, self._lease_ms / 3000)
+        alive = [child for child in children if child.process not in self._buried]
+        claims = [(c.workflow_id, c.token) for child in alive for c in child.claims]
+        lost = self._store.renew(claims, lease_ms=self._lease_ms)
+        self._next_renewal = now + self._lease_ms / 3000
+        self._lost_since = {token: self._lost_since.get(token, now) for token in lost}
+        for child in alive:
+            self._slots.flag_lost(child.index, [c.token for c in child.claims if c.token in lost])
+
+    def _end_hung(self, children: list[PublishedChild]) -> None:
+        now = time.monotonic()
+        for child in children:
+            if child.process in self._condemned or child.process in self._buried:
+                continue
+            for claim in child.claims:
+                ignored = now - self._lost_since.get(claim.token, now) > _LOST_GRACE_SECONDS
+                if claim.deadline < now or ignored:
+                    why = "ignores that its claim is lost" if ignored else "is past its deadline"
+                    log.error(
+                        "child %d ends: step %s of %s %s",
+                        child.process.pid,
+                        claim.step,
+                        claim.workflow_id,
+                        why,
+                    )
+                    self._condemned[child.process] = _Condemned(claim.token, claim.step)
+                    child.process.kill()
+                    break
+
+    def _say_here(self, children: list[PublishedChild]) -> None:
+        now = time.monotonic()
+        if now < self._next_beat:
+            return
+        self._next_beat = now + _WORKER_BEAT_SECONDS
+        self._beats.beat(
+            self._owner,
+            queues=self._queues(),
+            served=self._served,
+            children=self._slots.children,
+            claims=sum(len(child.claims) for child in children),
+            stopping=self._stop_requested,
+        )
+
+    def _forget_worker(self) -> None:
+        try:
+            self._beats.forget(self._owner)
+        except KernelError as exc:
+            log.info("the worker's beat is left to its end: %s", exc)

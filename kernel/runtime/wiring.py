@@ -1,0 +1,137 @@
+"""Builds every part of one kernel from its configuration, once."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from kernel.config import KernelConfig
+from kernel.definition import Registry
+from kernel.engine.drain import Drain
+from kernel.engine.heartbeat import Heartbeat
+from kernel.engine.hinting import HintWriter
+from kernel.engine.invoke import Invoker
+from kernel.engine.keeping import ClaimKeeper
+from kernel.engine.machine import Machine
+from kernel.hints import Hints, NoHints, RedisHints
+from kernel.keeper import ChildKeeper, ClaimSlots
+from kernel.publish import Publisher
+from kernel.reconcile import Reconciler, Ticker
+from kernel.store import (
+    Connection,
+    DutyLeases,
+    InstanceScan,
+    InstanceStore,
+    StoreClock,
+    WorkerBeats,
+)
+
+#: The slots a worker's children publish their claims in, and which of them is this child's.
+SlotOfChild = tuple[ClaimSlots, int]
+
+#: Marks this process among others of the same host and pid over time.
+_STARTED: Final = time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of a kernel; every connection is lazy, so building cannot fail on a dead server."""
+
+    owner: str
+    registry: Registry
+    clock: StoreClock
+    connection: Connection
+    store: InstanceStore
+    scan: InstanceScan
+    leases: DutyLeases
+    beats: WorkerBeats
+    hints: HintWriter
+    publisher: Publisher
+    keeper: ClaimKeeper
+    machine: Machine
+    drain: Drain
+    reconciler: Reconciler
+    ticker: Ticker
+
+
+def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
+    """Return the parts of a kernel.
+
+    Raises:
+        UsageError: a URL that is none.
+    """
+    owner = f"{socket.gethostname()}:{os.getpid()}:{_STARTED}"
+    registry = Registry()
+    clock = StoreClock(config.clock_offset_ms)
+    connection = Connection(config.mongo_url, database=config.database)
+    store = InstanceStore(connection, clock)
+    scan = InstanceScan(connection, clock)
+    leases = DutyLeases(connection, clock)
+    hints = HintWriter(_hints(config, clock), config.ring)
+    keeper = _claim_keeper(config, store, child)
+    machine = _machine(config, store, registry, hints, keeper, owner)
+    reconciler = Reconciler(store=store, scan=scan, leases=leases, hints=hints, holder=owner)
+    return Parts(
+        owner=owner,
+        registry=registry,
+        clock=clock,
+        connection=connection,
+        store=store,
+        scan=scan,
+        leases=leases,
+        beats=WorkerBeats(connection, clock),
+        hints=hints,
+        publisher=Publisher(store, registry, hints),
+        keeper=keeper,
+        machine=machine,
+        drain=Drain(machine, types_off=config.types_off),
+        reconciler=reconciler,
+        ticker=Ticker(store=store, scan=scan, hints=hints, rebuild=reconciler.run),
+    )
+
+
+def _machine(
+    config: KernelConfig,
+    store: InstanceStore,
+    registry: Registry,
+    hints: HintWriter,
+    keeper: ClaimKeeper,
+    owner: str,
+) -> Machine:
+    # A kept child waits for ever: its keeper ends it, so that no hung thread is left behind.
+    grace = None if isinstance(keeper, ChildKeeper) else config.hang_grace_seconds
+    return Machine(
+        store=store,
+        registry=registry,
+        invoker=Invoker(around=config.around_activity, hang_grace=grace),
+        keeper=keeper,
+        hints=hints,
+        owner=owner,
+        lease_ms=config.lease_ms,
+        hang_grace=config.hang_grace_seconds,
+        max_recoveries=config.max_recoveries,
+        document_bytes=store.document_bytes,
+        default_ports=config.ports,
+    )
+
+
+def _claim_keeper(
+    config: KernelConfig, store: InstanceStore, child: SlotOfChild | None
+) -> ClaimKeeper:
+    if child is None:
+        return Heartbeat(store, lease_ms=config.lease_ms)
+    slots, index = child
+    return ChildKeeper(slots, index, store=store, lease_ms=config.lease_ms)
+
+
+def _hints(config: KernelConfig, clock: StoreClock) -> Hints:
+    if config.redis_url is None:
+        return NoHints()
+    return RedisHints(
+        config.redis_url,
+        key_prefix=config.key_prefix,
+        clock_offset_ms=lambda: clock.offset_ms,
+    )

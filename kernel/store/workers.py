@@ -1,0 +1,89 @@
+"""Who could run what: beats of the workers, gone by themselves when a worker is (design 1.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from kernel.store.clock import StoreClock
+from kernel.store.connection import Connection, translated
+from kernel.store.schema import WORKERS
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A definition a worker runs: its type and the fingerprint it reads instances with."""
+
+    type: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerBeat:
+    """A worker as last heard of; `beat_at` on the database's clock."""
+
+    owner: str
+    queues: tuple[str, ...]
+    served: tuple[Served, ...]
+    children: int
+    claims: int
+    stopping: bool
+    beat_at: datetime
+
+
+class WorkerBeats:
+    """The `workflow_workers` collection: one document a worker, ended by a TTL index."""
+
+    def __init__(self, connection: Connection, clock: StoreClock) -> None:
+        self._workers = connection.collection(WORKERS)
+        self._clock = clock
+
+    def beat(
+        self,
+        owner: str,
+        *,
+        queues: Sequence[str],
+        served: Sequence[Served],
+        children: int,
+        claims: int,
+        stopping: bool,
+    ) -> None:
+        """Say that a worker is alive and what it serves. On repeat: the later one counts."""
+        facts = {
+            "queues": list(queues),
+            "served": [{"type": one.type, "fingerprint": one.fingerprint} for one in served],
+            "children": children,
+            "claims": claims,
+            "stopping": stopping,
+        }
+        change = {key: {"$literal": value} for key, value in facts.items()}
+        with translated():
+            self._workers.update_one(
+                {"_id": owner}, [{"$set": {**change, "beat_at": self._clock.now()}}], upsert=True
+            )
+
+    def forget(self, owner: str) -> None:
+        """Remove a worker that has stopped in good order. On repeat: nothing."""
+        with translated():
+            self._workers.delete_one({"_id": owner})
+
+    def seen(self, *, within_seconds: float) -> list[WorkerBeat]:
+        """Return the workers heard of within that time, by owner."""
+        since = self._clock.now(-int(within_seconds * 1000))
+        with translated():
+            rows = list(self._workers.find({"$expr": {"$gte": ["$beat_at", since]}}).sort("_id", 1))
+        return [_beat(row) for row in rows]
+
+
+def _beat(row: dict[str, Any]) -> WorkerBeat:
+    return WorkerBeat(
+        owner=row["_id"],
+        queues=tuple(row["queues"]),
+        served=tuple(Served(one["type"], one["fingerprint"]) for one in row["served"]),
+        children=row["children"],
+        claims=row["claims"],
+        stopping=row["stopping"],
+        beat_at=row["beat_at"],
+    )
