@@ -39,10 +39,6 @@ def _check_parts(value: object, limit_bytes: int, what: str) -> None:
     seen = 0
     while todo:
         part, path, depth = todo.pop()
-        seen += 1
-        if seen > limit_bytes:
-            # Every part takes a byte at least: this bounds the walk, also of a value in itself.
-            raise ValueTooLarge(size_bytes=seen, limit_bytes=limit_bytes, what=what)
         if depth > limits.NESTING_LEVELS:
             raise InvalidValue(
                 f"nested deeper than {limits.NESTING_LEVELS} levels", path=path, what=what
@@ -50,8 +46,12 @@ def _check_parts(value: object, limit_bytes: int, what: str) -> None:
         reason = _refusal(part)
         if reason:
             raise InvalidValue(reason, path=path, what=what)
-        if type(part) in (list, dict) and len(part) > limit_bytes:  # type: ignore[arg-type]
-            raise ValueTooLarge(size_bytes=len(part), limit_bytes=limit_bytes, what=what)  # type: ignore[arg-type]
+        if isinstance(part, list | dict):
+            seen += len(part)
+            if seen > limit_bytes:
+                # Every part takes a byte at least, so this bounds the walk even through a value
+                # that holds itself, or the same part many times.
+                raise ValueTooLarge(size_bytes=seen, limit_bytes=limit_bytes, what=what)
         if type(part) is list:
             todo.extend((item, f"{path}[{i}]", depth + 1) for i, item in enumerate(part))
         elif type(part) is dict:
@@ -82,7 +82,7 @@ def _refusal(part: object) -> str | None:
 
 def _refused_key(key: object) -> str | None:
     if type(key) is not str:
-        return f"the key {key!r} is a {type(key).__name__}; JSON keys are strings"
+        return f"a key is a {type(key).__name__}; JSON keys are strings"
     if "\x00" in key:
         return "a key holds a NUL character, which the database cannot keep; remove it"
     return _refused_text(key)

@@ -33,7 +33,9 @@ def run_claim(machine: Machine, held: HeldClaim, definition: Definition) -> None
                 break
             _advance(machine, held, definition, wave)
     instance = held.instance
-    machine.hints.unleased(instance.queue, instance.workflow_id, held.live.token)
+    if instance.claim_token is None or held.live.lost.is_set():
+        # A claim abandoned in a hung call keeps its entry: that is how its end is noticed.
+        machine.hints.unleased(instance.queue, instance.workflow_id, held.live.token)
     if instance.claim_token is None:
         machine.hints.place(instance, held.now)
 

@@ -69,12 +69,16 @@ class WaveRunner:
     def _run_begun(self, wave: tuple[str, ...]) -> tuple[str, ...]:
         """Run steps that have begun; return those the last one home began."""
         away = set(wave)
+        calls = {name: Cancellation() for name in wave}
+        for cancelled in calls.values():
+            # All before the first one runs, so that its cancel reaches those that start later.
+            self._held.live.add_call(cancelled)
         if len(wave) == 1:
-            begun = [self._run_step(wave[0], wave, away)]
+            begun = [self._run_step(wave[0], calls[wave[0]], wave, away)]
         else:
             futures = [
-                self._machine.wave_threads.submit(partial(self._run_step, name, wave, away))
-                for name in wave
+                self._machine.wave_threads.submit(partial(self._run_step, name, call, wave, away))
+                for name, call in calls.items()
             ]
             concurrent.futures.wait(futures)
             begun = [future.result() for future in futures]
@@ -82,10 +86,10 @@ class WaveRunner:
             self._held.ended = True  # a hung call keeps its claim until the lease is over
         return next((steps for steps in begun if steps), ())
 
-    def _run_step(self, step: str, wave: tuple[str, ...], away: set[str]) -> tuple[str, ...]:
-        cancelled = Cancellation()
+    def _run_step(
+        self, step: str, cancelled: Cancellation, wave: tuple[str, ...], away: set[str]
+    ) -> tuple[str, ...]:
         held = self._held
-        held.live.add_call(cancelled)
         timeout = self._definition.steps[step].timeout_seconds
         held.live.entered(step, seconds=timeout + self._machine.hang_grace + _LEAVING_SECONDS)
         try:

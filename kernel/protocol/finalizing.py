@@ -64,12 +64,6 @@ def poisoned(instance: WorkflowInstance) -> Commit:
     return _later(instance, changes, 1000 * limits.FINALIZER_POISONED_SECONDS)
 
 
-def hand_back(instance: WorkflowInstance) -> Commit:
-    """Leave a finalizer that was not entered to the next worker (deploy)."""
-    changes: dict[str, Expression] = {**released(), "claimable_time": Now(), "blocked_on": Unset()}
-    return held_commit(instance, "hand back", changes, releases=True)
-
-
 def _later(instance: WorkflowInstance, changes: Changes, delay_ms: int) -> Commit:
     until = Now(delay_ms)
     return held_commit(

@@ -47,6 +47,9 @@ def release(instance: WorkflowInstance) -> Commit:
 def hand_back(instance: WorkflowInstance, not_entered: tuple[str, ...] = ()) -> Commit:
     """Give a claim back for a deploy; steps begun but not entered get their attempt back."""
     changes: dict[str, Expression] = {**settling.handed_back()}
+    if _begun_under_this_claim(instance):
+        changes["finalizer.attempt"] = Add(-1)
+        changes["finalizer.started_at"] = Unset()
     for name in not_entered:
         state = instance.steps[name]
         path = f"steps.{name}"
@@ -55,6 +58,13 @@ def hand_back(instance: WorkflowInstance, not_entered: tuple[str, ...] = ()) -> 
         changes[f"{path}.attempt"] = Add(-1)
         changes[f"{path}.since"] = FieldValue(f"{path}.started_at")
     return held_commit(instance, "hand back", changes, steps=not_entered, releases=True)
+
+
+def _begun_under_this_claim(instance: WorkflowInstance) -> bool:
+    """A finalizer begun but not entered; one begun before that was interrupted, which counts."""
+    begun = instance.finalizer.started_at if instance.finalizer is not None else None
+    before = instance.interrupted_at
+    return begun is not None and (before is None or begun >= before)
 
 
 def free_dead(instance: WorkflowInstance, culprit: str | None) -> Commit:
@@ -89,6 +99,7 @@ def defer_incompatible(instance: WorkflowInstance, fingerprint_here: str) -> Com
     until = Now(1000 * limits.INCOMPATIBLE_DEFER_SECONDS)
     detail = f"stored {instance.definition_fingerprint[:12]}, here {fingerprint_here[:12]}"
     changes: Changes = {
+        **released(),
         "claimable_time": until,
         "blocked_on": Record(
             {

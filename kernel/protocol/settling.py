@@ -61,7 +61,9 @@ def settle(
     others = tuple(name for name in ready if name not in wave)
     if policy.stopping and (ready or readiness.due_waits(instance, now)):
         return Settlement(changes=handed_back(), releases=True)
-    if not others and not readiness.due_waits(instance, now):
+    if readiness.due_waits(instance, now):
+        return Settlement()  # its steps belong into the same next wave
+    if not others:
         return Settlement(changes=release(instance), releases=True)
     if len(ready) == 1 and policy.fusable(ready[0]) and _untouched(instance, ready[0]):
         return Settlement(changes=begin_changes(instance, ready[0]), begins=ready)

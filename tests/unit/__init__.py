@@ -1,0 +1,1 @@
+"""The kernel's pure parts: definitions, values and decisions, without any server."""
