@@ -7,6 +7,7 @@ Leaves to others: the meaning of the refusals (``jobs.api.problems``).
 
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -157,8 +158,9 @@ def _from_domain(error: service.ServiceError | KernelError) -> Refusal:
             limit_bytes=error.limit_bytes,
         )
     if isinstance(error, InvalidValue):
-        place = {"pointer": _pointer_of_path(error.what, error.path), "detail": error.reason}
-        return Refusal("value-not-kept", str(error), errors=[place])
+        detail = f"{error.reason} (at {error.path})"[:DETAIL_CHARS]
+        place = {"pointer": _pointer_of_path(error.path), "detail": detail}
+        return Refusal("value-not-kept", error.reason, errors=[place])
     if isinstance(error, Unavailable):
         log.warning("kernel unavailable", exc_info=error)
         return Refusal("unavailable", "The workflow store does not answer.")
@@ -181,9 +183,10 @@ def _pointers(detail: object, prefix: str = "") -> list[dict[str, str]]:
     return [{"pointer": prefix, "detail": str(detail)}]
 
 
-def _pointer_of_path(what: str, path: str) -> str:
-    """Name the place: the field (the value's name) and the kernel's own path inside it."""
-    return f"/{_escaped(what)}" if path == "$" else f"/{_escaped(what)}#{path}"
+def _pointer_of_path(path: str) -> str:
+    """Point to the field; the kernel's path shortens names, so it is no pointer by itself."""
+    found = re.match(r"\$\.(\w+)", path)
+    return f"/{found[1]}" if found else ""
 
 
 def _escaped(part: str) -> str:

@@ -8,6 +8,7 @@ from jobs.dispatch import relay
 from jobs.runtime import using_kernel
 from kernel import Kernel, KernelConfig
 from tests.api.callers import Caller, caller
+from tests.api.pages import pages  # noqa: F401 -- a fixture
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Real Celery workers on real brokers."""
