@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from jobs.dispatch.mixin import dispatch_models
-from kernel import Kernel, KernelConfig
+from kernel import ClaimSlots, Kernel, KernelConfig
 
 #: Seconds after which an undelivered wakeup is worthless: the tick has looked by then.
 WAKE_EXPIRES_SECONDS = 3600
@@ -31,6 +31,8 @@ class _ProcessKernel:
         # A lock held by another thread during the fork would stay locked in the child for ever.
         self.lock = threading.Lock()
         self.kernel: Kernel | None = None
+        #: The keeper's slots and this child's place in them; set by `jobs.keeping`.
+        self.child: tuple[ClaimSlots, int] | None = None
 
 
 _process = _ProcessKernel()
@@ -43,6 +45,12 @@ def get_kernel() -> Kernel:
             if _process.kernel is None:
                 _process.kernel = _build()
     return _process.kernel
+
+
+def keep_claims_in(slots: ClaimSlots, index: int) -> None:
+    """Let the worker's keeper renew the claims of this child; before its kernel is built."""
+    assert _process.kernel is None, "the kernel of this child is built already"
+    _process.child = (slots, index)
 
 
 def close_kernel() -> None:
@@ -113,6 +121,6 @@ def register_plans(kernel: Kernel) -> None:
 
 
 def _build() -> Kernel:
-    kernel = Kernel.connect(kernel_config())
+    kernel = Kernel.connect(kernel_config(), child=_process.child)
     register_plans(kernel)
     return kernel

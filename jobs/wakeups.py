@@ -13,11 +13,14 @@ from celery import shared_task
 from django.db import Error as DatabaseError
 from django.db import close_old_connections
 
+from jobs import keeping
 from jobs.runtime import get_kernel
-from kernel import Kernel, KernelError
+from kernel import KernelError
 
 log = logging.getLogger(__name__)
 
+#: A tick that finds a younger one returns, so that a doubled beat costs nothing, seconds.
+TICK_AGE_SECONDS = 0.5
 #: Dispatch intents one reconcile run takes at most.
 DISPATCHES_PER_RUN = 500
 
@@ -31,13 +34,13 @@ def wake(queue: object = None, *_: object, **__: object) -> None:
     if not isinstance(queue, str) or queue not in served_queues():
         log.warning("wakeup for an unknown queue dropped", extra={"queue": repr(queue)[:100]})
         return
-    _run("wake", lambda: worker_kernel().drain(queues=[queue]))
+    _run("wake", lambda: keeping.slot().wake(queue))
 
 
 @shared_task(name="baton.tick", ignore_result=True)
 def tick(*_: object, **__: object) -> None:
     """Look at timers and lapsed leases. On repeat: harmless."""
-    _run("tick", lambda: get_kernel().tick())
+    _run("tick", lambda: get_kernel().tick(unless_within=TICK_AGE_SECONDS))
 
 
 @shared_task(name="baton.reconcile", ignore_result=True)
@@ -50,15 +53,6 @@ def reconcile(*_: object, **__: object) -> None:
 
     _run("reconcile", lambda: get_kernel().reconcile())
     _run("dispatch", lambda: recovery.dispatch_due(limit=DISPATCHES_PER_RUN))
-
-
-def worker_kernel() -> Kernel:
-    """Return this process's kernel with its activities registered. On repeat: the same one."""
-    from jobs import worker
-
-    kernel = get_kernel()
-    worker.register_definitions(kernel)
-    return kernel
 
 
 @cache

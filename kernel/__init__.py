@@ -32,6 +32,7 @@ from kernel.errors import (
 )
 from kernel.explaining import Explanation
 from kernel.json_values import check_json
+from kernel.keeper import ClaimSlots, Keeper
 from kernel.model import (
     BlockedOn,
     InstanceStatus,
@@ -47,11 +48,14 @@ from kernel.protocol.starting import workflow_id_of
 from kernel.publish import StartResult
 from kernel.reconcile.duties import Reconciled
 from kernel.runtime import Kernel
+from kernel.slot import WorkerSlot
+from kernel.store import WorkerBeat
 
 __all__ = [
     "ActivityContext",
     "BlockedOn",
     "Cancellation",
+    "ClaimSlots",
     "Definition",
     "DefinitionError",
     "Explanation",
@@ -60,6 +64,7 @@ __all__ = [
     "InstanceStatus",
     "InvalidValue",
     "InvariantViolation",
+    "Keeper",
     "Kernel",
     "KernelConfig",
     "KernelError",
@@ -87,6 +92,8 @@ __all__ = [
     "UsageError",
     "ValueTooLarge",
     "WaitForSignal",
+    "WorkerBeat",
+    "WorkerSlot",
     "WorkflowCanceled",
     "WorkflowInstance",
     "Yield",
