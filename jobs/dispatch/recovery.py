@@ -201,6 +201,7 @@ def _defer(taken: Taken, reason: str) -> Handled:
 
 def _withdraw(kernel: Kernel, taken: Taken) -> Handled:
     intent = read_identity(taken.model, taken.row)
-    if not end_generation(kernel, intent.biz_key, reason="the business object was canceled"):
+    reason = "the business object was canceled"
+    if not end_generation(kernel, intent.biz_key, reason=reason, timeout=RECOVERY_TIMEOUT_SECONDS):
         return _defer(taken, "its failure finalizer still runs")
     return Handled.WITHDRAWN if transitions.withdrawn_taken(taken) else Handled.LOST

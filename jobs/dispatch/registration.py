@@ -25,7 +25,7 @@ def register(kernel: Kernel, intent: Intent, *, timeout: float) -> StartResult:
     On repeat: the same answer, or the current one; never a second instance (I2).
     """
     if intent.supersedes is not None and not end_generation(
-        kernel, intent.supersedes, reason=f"superseded by {intent.biz_key}"
+        kernel, intent.supersedes, reason=f"superseded by {intent.biz_key}", timeout=timeout
     ):
         raise StillEnding(f"the older generation {intent.supersedes} is still ending")
     return kernel.start_or_resume(
@@ -38,17 +38,18 @@ def register(kernel: Kernel, intent: Intent, *, timeout: float) -> StartResult:
     )
 
 
-def end_generation(kernel: Kernel, biz_key: str, *, reason: str) -> bool:
+def end_generation(kernel: Kernel, biz_key: str, *, reason: str, timeout: float) -> bool:
     """Supersede the instance of a generation. True: there is none, or it has ended.
 
-    False: its failure finalizer still runs and ends it by itself; ask again later.
+    False: its failure finalizer still runs and ends it by itself; ask again later. `timeout` is
+    seconds for each of the kernel's answers.
     """
-    instance = kernel.find(biz_key=biz_key)
+    instance = kernel.find(biz_key=biz_key, timeout=timeout)
     if instance is None or instance.status in ENDED:
         return True
-    if kernel.supersede(instance.workflow_id, reason=reason):
+    if kernel.supersede(instance.workflow_id, reason=reason, timeout=timeout):
         return True
-    again = kernel.find(biz_key=biz_key)
+    again = kernel.find(biz_key=biz_key, timeout=timeout)
     return again is None or again.status in ENDED
 
 

@@ -50,7 +50,8 @@ def settle_missed_confirm(kernel: Kernel, intent: Intent) -> None:
     )
     if status not in {None, DispatchStatus.WITHDRAWING, DispatchStatus.WITHDRAWN}:
         return
-    if end_generation(kernel, intent.biz_key, reason="the business object was canceled or deleted"):
+    reason = "the business object was canceled or deleted"
+    if end_generation(kernel, intent.biz_key, reason=reason, timeout=REQUEST_TIMEOUT_SECONDS):
         withdrawn(intent)
 
 
@@ -64,7 +65,8 @@ def _register_and_confirm(kernel: Kernel, intent: Intent) -> None:
 
 
 def _end_and_close(kernel: Kernel, intent: Intent) -> None:
-    if end_generation(kernel, intent.biz_key, reason="the business object was canceled"):
+    reason = "the business object was canceled"
+    if end_generation(kernel, intent.biz_key, reason=reason, timeout=REQUEST_TIMEOUT_SECONDS):
         withdrawn(intent)
 
 

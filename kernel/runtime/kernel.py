@@ -158,9 +158,14 @@ class Kernel:
             raise NotFound(f"no workflow instance {workflow_id!r}")
         return stored.instance
 
-    def find(self, *, biz_key: str) -> WorkflowInstance | None:
-        """Return the instance of a biz_key, or None."""
-        stored = self._parts.store.read_by_biz_key(biz_key)
+    def find(self, *, biz_key: str, timeout: float | None = None) -> WorkflowInstance | None:
+        """Return the instance of a biz_key, or None; `timeout` bounds the wait in seconds.
+
+        Raises:
+            StoreUnavailable: no answer.
+        """
+        with self._parts.connection.bounded(timeout):
+            stored = self._parts.store.read_by_biz_key(biz_key)
         return stored.instance if stored is not None else None
 
     def list_instances(
@@ -200,19 +205,21 @@ class Kernel:
             "signals are not part of this version; waits with poll_after wake anyway"
         )
 
-    def supersede(self, workflow_id: str, *, reason: str) -> bool:
+    def supersede(self, workflow_id: str, *, reason: str, timeout: float | None = None) -> bool:
         """End an obsolete instance as canceled; needs no claim (design 1.4).
 
         Returns whether this call changed it: False when it is terminal, failing or absent. What its
-        worker still does outside cannot be recalled, but it commits nothing any more.
+        worker still does outside cannot be recalled, but it commits nothing any more. `timeout`
+        bounds the wait in seconds.
 
         Raises:
             StoreUnavailable: no answer; repeating is safe.
         """
-        stored = self._parts.store.read(workflow_id)
-        if stored is None or stored.instance.status not in owning.SUPERSEDABLE:
-            return False
-        return self._parts.store.commit(owning.supersede(stored.instance, reason))
+        with self._parts.connection.bounded(timeout):
+            stored = self._parts.store.read(workflow_id)
+            if stored is None or stored.instance.status not in owning.SUPERSEDABLE:
+                return False
+            return self._parts.store.commit(owning.supersede(stored.instance, reason))
 
     def run_once(self, queues: Sequence[str]) -> bool:
         """Claim and run at most one instance of these queues; tell whether one ran."""
