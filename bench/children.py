@@ -58,14 +58,25 @@ def measure_together(
 
 @contextmanager
 def celery(
-    *arguments: str, environment: Mapping[str, str], ready: str | None = " ready."
-) -> Iterator[subprocess.Popen[str]]:
-    """Run a Celery process of the project, from the moment it serves until the block ends."""
-    command = [sys.executable, "-m", "celery", "-A", "config", *arguments]
-    with _running(command, environment, stderr=subprocess.PIPE) as child:
-        if ready is not None:
-            _await_ready(child, ready)
-        yield child
+    *commands: Sequence[str], environment: Mapping[str, str]
+) -> Iterator[list[subprocess.Popen[str]]]:
+    """Run Celery processes of the project side by side until the block ends.
+
+    Each command is the arguments of one; the block begins when all workers among them serve.
+    """
+    base = [sys.executable, "-m", "celery", "-A", "config"]
+    with ExitStack() as stack:
+        children = [
+            stack.enter_context(_running([*base, *command], environment, stderr=subprocess.PIPE))
+            for command in commands
+        ]
+        said = [_Output(child) for child in children]
+        for command, output in zip(commands, said, strict=True):
+            if command[0] == "worker":
+                output.await_line(" ready.")
+        yield children
+        for child in children:
+            child.send_signal(SIGTERM)
 
 
 def worker(name: str, queue: str, *, concurrency: int) -> tuple[str, ...]:
@@ -110,19 +121,29 @@ def _line(child: subprocess.Popen[str]) -> str:
     return child.stdout.readline().strip()
 
 
-def _await_ready(child: subprocess.Popen[str], text: str) -> None:
-    """Wait for a line with `text`, then go on reading so that the pipe never fills up."""
-    said: list[str] = []
-    found = threading.Event()
+class _Output:
+    """What a child says, read for as long as it lives, so that its pipe never fills up."""
 
-    def read() -> None:
-        assert child.stderr is not None
-        for line in child.stderr:
-            if not found.is_set():
-                said.append(line)
-                if text in line:
-                    found.set()
+    def __init__(self, child: subprocess.Popen[str]) -> None:
+        self._child = child
+        self._said: list[str] = []
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
-    threading.Thread(target=read, daemon=True).start()
-    if not found.wait(_START_TIMEOUT):
-        raise RuntimeError("a Celery process did not get ready:\n" + "".join(said))
+    def await_line(self, text: str) -> None:
+        """Wait for a line with `text`. Raises: RuntimeError with all that was said instead."""
+        with self._changed:
+            found = self._changed.wait_for(
+                lambda: any(text in line for line in self._said) or not self._reader.is_alive(),
+                timeout=_START_TIMEOUT,
+            )
+            if not found or not any(text in line for line in self._said):
+                raise RuntimeError("a Celery process did not get ready:\n" + "".join(self._said))
+
+    def _read(self) -> None:
+        assert self._child.stderr is not None
+        for line in self._child.stderr:
+            with self._changed:
+                self._said.append(line)
+                self._changed.notify_all()

@@ -22,7 +22,7 @@ def measure(site: Site, *, quick: bool) -> list[Figure]:
         kernel = connect(environment)
         kernel.ensure_schema()
         kernel.close()
-        with celery(*worker("bench", QUEUE, concurrency=2), environment=environment):
+        with celery(worker("bench", QUEUE, concurrency=2), environment=environment):
             seen = _client(environment, samples)
     noop, first, end = seen["noop"], seen["first"], seen["end"]
     lines = (
