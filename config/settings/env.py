@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 
 _MONGO_SCHEMES = ("mongodb", "mongodb+srv")
-_REDIS_SCHEMES = ("redis", "rediss", "unix")
+_REDIS_SCHEMES = ("redis", "rediss")
 _BROKER_SCHEMES = ("redis", "rediss", "amqp", "amqps", "pyamqp")
 _DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
 

@@ -6,6 +6,7 @@ never holds an answer. Leaves to others: the tasks (``jobs.wakeups``) and what t
 (``kernel``). Design 2.2, 2.3.
 """
 
+import ssl
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,11 +17,16 @@ MESSAGE_EXPIRES_SECONDS = 3600
 #: Queue of tick and reconcile; a worker of its own serves it.
 CONTROL_QUEUE = "control"
 
-_redis = urlsplit(settings.BATON_BROKER_URL).scheme in {"redis", "rediss"}
+_scheme = urlsplit(settings.BATON_BROKER_URL).scheme
+_redis = _scheme in {"redis", "rediss"}
 
 broker_url: str = settings.BATON_BROKER_URL
 # Unreadable messages are set aside instead of ending the consumer.
 broker_transport: str | None = "config.broker:QuarantineTransport" if _redis else None
+# kombu would take rediss:// without this as plain text, or as TLS that checks nothing.
+broker_use_ssl: dict[str, Any] | None = (
+    {"ssl_cert_reqs": ssl.CERT_REQUIRED} if _scheme == "rediss" else None
+)
 broker_connection_retry_on_startup = True
 broker_connection_retry = True
 broker_connection_max_retries = None

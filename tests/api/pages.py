@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-_PAGES = Path(__file__).resolve().parents[2] / "jobs/demo_pages"
+PAGES = Path(__file__).resolve().parents[2] / "jobs/demo_pages"
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -19,7 +19,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture
 def pages() -> Iterator[str]:
     """Serve the demo's articles and return the address."""
-    handler = functools.partial(_Quiet, directory=str(_PAGES))
+    handler = functools.partial(_Quiet, directory=str(PAGES))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

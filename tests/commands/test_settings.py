@@ -22,7 +22,7 @@ from config.settings.secret import load_or_create_secret_key
         ("BATON_BROKER_URL", "sqs://"),
         ("BATON_DATABASE_URL", "mysql://x/y"),
         ("BATON_LEASE_SECONDS", "soon"),
-        ("BATON_LEASE_SECONDS", "0"),
+        ("BATON_LEASE_SECONDS", "-77"),
         ("BATON_CLOCK_OFFSET_MS", "1.5"),
         ("BATON_DATABASE", "a/b"),
         ("BATON_KEY_PREFIX", "a b"),

@@ -72,6 +72,28 @@ def test_publishers_and_beat_load_no_activity_code(stack_env: dict[str, str]) ->
         child.wait_for_line(r"found \[\]")
 
 
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("redis://broker.example/0", "QuarantineTransport None False True"),
+        ("rediss://broker.example/0", "QuarantineTransport CERT_REQUIRED False True"),
+        ("amqp://broker.example//", "Transport None True False"),
+    ],
+)
+def test_each_kind_of_broker_gets_its_own_settings(
+    stack_env: dict[str, str], url: str, expected: str
+) -> None:
+    code = (
+        "import django; django.setup(); from config.celery import app;"
+        "found = app.connection_for_read();"
+        "tls = found.ssl['ssl_cert_reqs'].name if found.ssl else None;"
+        "print('found', found.get_transport_cls().__name__, tls,"
+        " app.conf.task_acks_late, app.conf.worker_disable_prefetch)"
+    )
+    with python("-c", code, env={**stack_env, "BATON_BROKER_URL": url}) as child:
+        child.wait_for_line(f"found {expected}")
+
+
 @pytest.mark.parametrize("queue", [None, 5, "", "nonsense", "x" * 10_000, {"a": 1}, "control"])
 def test_a_wakeup_for_no_queue_of_ours_is_dropped(
     queue: Any, caplog: pytest.LogCaptureFixture, kernel: Kernel

@@ -1,7 +1,9 @@
 """Jobs through the real web process, broker, workers and beat."""
 
+import http.server
 import signal
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ from redis import Redis
 
 from jobs.models import ContentJob
 from kernel import Kernel
+from tests.api.pages import PAGES
 from tests.kit.processes import Child, python
-from tests.kit.waiting import eventually
+from tests.kit.waiting import eventually, never
 from tests.workers.garbage import garbage
 
 pytestmark = pytest.mark.timeout(180)
@@ -118,15 +121,78 @@ def test_garbage_in_the_queue_stops_nobody(
     assert "wakeup for an unknown queue dropped" in worker.output
 
 
-def test_a_worker_told_to_stop_finishes_its_step_and_leaves(
-    start_web: StartWeb, start_worker: Start, token: str, pages: str
+class HeldPage:
+    """A page whose answer is held back until the test lets it go."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.released = threading.Event()
+        held = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                held.asked.set()
+                held.released.wait(60)
+                body = (PAGES / "tea.html").read_bytes()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html; charset=utf-8")
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/page"
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def close(self) -> None:
+        """Let everything go."""
+        self.released.set()
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture
+def held_page() -> Iterator[HeldPage]:
+    """A page that answers when the test says so."""
+    page = HeldPage()
+    yield page
+    page.close()
+
+
+def test_a_worker_told_to_stop_finishes_its_step_and_leaves_the_rest_to_others(
+    start_web: StartWeb,
+    start_worker: Start,
+    token: str,
+    pages: str,
+    held_page: HeldPage,
+    kernel: Kernel,
 ) -> None:
-    worker = start_worker("content")
+    stopped = start_worker("content")
     web = start_web()
-    finished(web, token, post(web, token, f"{pages}/tea.html"))
-    worker.send(signal.SIGTERM)
-    assert worker.wait(40) == 0
-    assert "Traceback" not in worker.output
+    first = post(web, token, held_page.url)
+    assert held_page.asked.wait(30)
+    others = [post(web, token, f"{pages}/tea.html") for _ in range(5)]
+    stopped.send(signal.SIGTERM)
+    stopped.wait_for_line("Warm shutdown")
+    never(lambda: stopped.process.poll() is not None, 1.0, "it left in the middle of a step")
+    held_page.released.set()
+    assert stopped.wait(40) == 0
+    assert "Traceback" not in stopped.output
+    handed_back = kernel.get(read(web, token, first)["workflow_id"])
+    assert handed_back.steps["fetch_page"].status == "completed"
+    assert handed_back.steps["compose"].attempt == 0
+    assert handed_back.claim_token is None
+    assert {read(web, token, job)["status"] for job in others} == {"initial"}
+
+    start_worker("content")
+    for job_id in (first, *others):
+        job = finished(web, token, job_id)
+        assert job["status"] == "ready"
+        assert [step["attempt"] for step in job["progress"]["steps"]] == [1, 1, 1, 1]
 
 
 def test_logs_are_one_json_object_a_line(stack_env: dict[str, str]) -> None:
