@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pydantic
+from pydantic_core import PydanticSerializationError
 
 from kernel import limits
 from kernel.definition import names
@@ -52,9 +53,7 @@ class Plan:
             InvalidValue: the model refuses it; the message carries the field and the reason.
         """
         if self.input_model is None:
-            if isinstance(value, pydantic.BaseModel):
-                return value.model_dump(mode="json")
-            return value
+            return self._as_json(value) if isinstance(value, pydantic.BaseModel) else value
         try:
             model = (
                 value
@@ -65,7 +64,14 @@ class Plan:
             first = exc.errors()[0]
             path = "$" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"])
             raise InvalidValue(first["msg"], path=path, what=f"input of {self.type}") from exc
-        return model.model_dump(mode="json")
+        return self._as_json(model)
+
+    def _as_json(self, model: pydantic.BaseModel) -> object:
+        try:
+            return model.model_dump(mode="json")
+        except PydanticSerializationError as exc:
+            reason = f"cannot be written as JSON: {exc}"
+            raise InvalidValue(reason, what=f"input of {self.type}") from exc
 
     def load_input(self, value: object) -> object:
         """Return what an activity sees as `ctx.input`: the plan's model, else the plain value."""
