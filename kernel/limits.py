@@ -28,6 +28,11 @@ ATTEMPTS_KEPT = 10
 #: Signal ids kept per step, so that one signal never wakes it twice.
 WOKEN_BY_KEPT = 100
 
+#: Signals: length of their names, how many one look reads, and how long their ids are remembered.
+SIGNAL_NAME_CHARACTERS = 200
+SIGNALS_READ = 200
+SIGNAL_MEMORY_SECONDS = 30 * 24 * 3600
+
 #: Waits and delays, in seconds.
 DELAY_SECONDS_MAX = 366 * 24 * 3600
 TIMEOUT_SECONDS_MAX = 7 * 24 * 3600

@@ -14,7 +14,7 @@ from kernel.engine.invoke import Invoker
 from kernel.engine.keeping import ClaimKeeper
 from kernel.engine.threads import ActivityThreads
 from kernel.protocol.settling import Policy
-from kernel.store.port import Instances
+from kernel.store.port import Inbox, Instances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,7 @@ class Machine:
     """
 
     store: Instances
+    inbox: Inbox
     registry: Registry
     invoker: Invoker
     keeper: ClaimKeeper
@@ -34,6 +35,8 @@ class Machine:
     hang_grace: float
     max_recoveries: int
     document_bytes: Callable[[dict[str, Any]], int]
+    #: Looks into the inbox for an instance that has just begun to wait.
+    look_into_inbox: Callable[[str], None]
     default_ports: Any = None
     stop: StopRequest = field(default_factory=StopRequest)
     jitter: Callable[[], float] = field(default=random.random)

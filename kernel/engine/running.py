@@ -6,6 +6,7 @@ stop request, or when the claim is lost (design 1.5).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import assert_never
 
 from kernel.definition import Definition
@@ -14,7 +15,8 @@ from kernel.engine.committing import commit_held
 from kernel.engine.finalize import run_finalizer
 from kernel.engine.machine import Machine
 from kernel.engine.wave import WaveRunner
-from kernel.protocol import owning, readiness, settling
+from kernel.errors import StoreUnavailable
+from kernel.protocol import owning, readiness, settling, signaling
 from kernel.protocol.commit import Commit
 from kernel.protocol.holding import held_commit
 
@@ -38,9 +40,14 @@ def run_claim(machine: Machine, held: HeldClaim, definition: Definition) -> None
         machine.hints.unleased(instance.queue, instance.workflow_id, held.live.token)
     if instance.claim_token is None:
         machine.hints.place(instance, held.now)
+        _look_into_inbox(machine, held)
 
 
 def _advance(machine: Machine, held: HeldClaim, definition: Definition, wave: WaveRunner) -> None:
+    signalled = _signalled(machine, held)
+    if signalled is not None:
+        commit_held(machine.store, held, signalled)
+        return
     action = readiness.next_action(held.instance, held.now, max_recoveries=machine.max_recoveries)
     match action:
         case readiness.RunFinalizer():
@@ -51,6 +58,24 @@ def _advance(machine: Machine, held: HeldClaim, definition: Definition, wave: Wa
             wave.give_up(step)
         case _:
             commit_held(machine.store, held, _without_running(machine, held, definition, action))
+
+
+def _look_into_inbox(machine: Machine, held: HeldClaim) -> None:
+    """Look once after a release that left a signal wait: a signal may have come before the wait."""
+    if signaling.has_signal_wait(held.instance):
+        with suppress(StoreUnavailable):  # reconcile looks as well
+            machine.look_into_inbox(held.instance.workflow_id)
+
+
+def _signalled(machine: Machine, held: HeldClaim) -> Commit | None:
+    """Return the commit that wakes steps whose signal is in the inbox, if any is."""
+    if not signaling.has_signal_wait(held.instance):
+        return None
+    try:
+        signals = machine.inbox.pending_of(held.instance.workflow_id)
+    except StoreUnavailable:
+        return None  # the look after the release, or reconcile, sees it
+    return signaling.activate_held(held.instance, signals)
 
 
 def _without_running(

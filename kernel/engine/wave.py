@@ -8,6 +8,7 @@ the next step in the same write.
 from __future__ import annotations
 
 import concurrent.futures
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from kernel.engine.claims import HeldClaim
 from kernel.engine.committing import commit_held
 from kernel.engine.invoke import Hung
 from kernel.engine.machine import Machine
-from kernel.errors import ValueTooLarge
+from kernel.errors import StoreUnavailable, ValueTooLarge
 from kernel.protocol import beginning, homecoming
 from kernel.protocol.apply import apply_changes
 from kernel.protocol.coming_home import home_alone, home_last
@@ -68,6 +69,7 @@ class WaveRunner:
 
     def _run_begun(self, wave: tuple[str, ...]) -> tuple[str, ...]:
         """Run steps that have begun; return those the last one home began."""
+        self._mark_signals(wave)
         away = set(wave)
         calls = {name: Cancellation() for name in wave}
         for cancelled in calls.values():
@@ -85,6 +87,14 @@ class WaveRunner:
         if away:
             self._held.ended = True  # a hung call keeps its claim until the lease is over
         return next((steps for steps in begun if steps), ())
+
+    def _mark_signals(self, wave: tuple[str, ...]) -> None:
+        """Mark what woke these steps, after that was stored and before they can wait anew."""
+        resumes = (self._held.instance.steps[name].resume for name in wave)
+        ids = [r.signal_id for r in resumes if r is not None and r.signal_id is not None]
+        if ids:
+            with suppress(StoreUnavailable):  # `woken_by` guards too; reconcile marks it later
+                self._machine.inbox.close(ids, "matched")
 
     def _run_step(
         self, step: str, cancelled: Cancellation, wave: tuple[str, ...], away: set[str]

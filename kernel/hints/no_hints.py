@@ -14,8 +14,9 @@ from kernel.hints.port import LaneDepth
 class NoHints:
     """The hints of a deployment with `redis_url=None` (design 2.4, 9)."""
 
-    def push(self, queue: str, workflow_id: str, *, priority: int, at_ms: int) -> None:
+    def push(self, queue: str, workflow_id: str, *, priority: int, at_ms: int) -> bool:  # noqa: ARG002
         """Keep nothing."""
+        return False
 
     def pop(self, queue: str) -> str | None:  # noqa: ARG002 - the port's signature
         """Propose nobody."""

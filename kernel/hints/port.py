@@ -30,9 +30,10 @@ class Hints(Protocol):
     not be written, and nothing depends on it.
     """
 
-    def push(self, queue: str, workflow_id: str, *, priority: int, at_ms: int) -> None:
+    def push(self, queue: str, workflow_id: str, *, priority: int, at_ms: int) -> bool:
         """Put a workflow into its lane, or raise it: lower priority number, earlier time.
 
+        True means that it stood in no lane before.
         On repeat: nothing changes; the order of several pushes does not matter.
         """
 

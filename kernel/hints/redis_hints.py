@@ -56,11 +56,13 @@ class RedisHints:
         self._offset = clock_offset_ms
         self._breaker = breaker or Breaker()
 
-    def push(self, queue: str, workflow_id: str, *, priority: int, at_ms: int) -> None:
-        """Put a workflow into its lane, or raise it."""
+    def push(self, queue: str, workflow_id: str, *, priority: int, at_ms: int) -> bool:
+        """Put a workflow into its lane, or raise it; True: it stood in none."""
         assert 0 <= priority < LANES, f"no lane for priority {priority}"
         keys = self._keys.of(queue)
-        self._run("push", keys=keys.lanes, args=(workflow_id, int(priority), int(at_ms)))
+        with self._asking():
+            args = (workflow_id, int(priority), int(at_ms))
+            return str(self._scripts.run("push", keys=keys.lanes, args=args)) == "added"
 
     def pop(self, queue: str) -> str | None:
         """Take the next due workflow_id by weighted round robin."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from kernel import limits
@@ -15,6 +16,7 @@ from kernel.protocol.expressions import (
     FieldValue,
     Lit,
     Now,
+    Push,
     Record,
     Span,
     Unset,
@@ -25,6 +27,8 @@ from kernel.protocol.outcomes import encodable
 
 CLAIMABLE = (InstanceStatus.RUNNING, InstanceStatus.FAILING)
 SUPERSEDABLE = (InstanceStatus.RUNNING, InstanceStatus.WAITING)
+#: As a culprit: no step of this instance is to blame for the death of its holder.
+NOBODY = ""
 
 
 def claim_changes(token: str, owner: str, *, lease_ms: int) -> Changes:
@@ -70,7 +74,8 @@ def _begun_under_this_claim(instance: WorkflowInstance) -> bool:
 def free_dead(instance: WorkflowInstance, culprit: str | None) -> Commit:
     """Give a dead holder's claim back; steps its death is blamed on stay running.
 
-    Named, the culprit alone counts a recovery at its next begin; without a name all do.
+    Named, the culprit alone counts a recovery at its next begin; without a name all do, and with
+    `NOBODY` none.
     """
     assert instance.claim_token
     changes: dict[str, Expression] = {**settling.handed_back(), **stamped()}
@@ -125,20 +130,57 @@ def activate_due(instance: WorkflowInstance, now: datetime) -> Commit | None:
     due = readiness.due_waits(instance, now)
     if not due:
         return None
-    changes: dict[str, Expression] = {
-        **_woken(instance, due),
+    return unclaimed_activation(instance, woken(instance, dict.fromkeys(due)))
+
+
+def activate_held(instance: WorkflowInstance, steps: tuple[str, ...]) -> Commit:
+    """Wake due steps under the claim, before anything else runs."""
+    changes = woken(instance, dict.fromkeys(steps))
+    return held_commit(instance, "activate", changes, steps=steps)
+
+
+def unclaimed_activation(instance: WorkflowInstance, changes: Mapping[str, Expression]) -> Commit:
+    """Wake steps of an instance nobody holds: timer, poll and signal compete on one condition."""
+    guard = Guard(
+        workflow_id=instance.workflow_id,
+        statuses=(InstanceStatus.WAITING, InstanceStatus.RUNNING),
+        claim_token=UNCLAIMED,
+        revision=instance.revision,
+    )
+    awake: dict[str, Expression] = {
+        **changes,
         "status": Lit(InstanceStatus.RUNNING.value),
         "claimable_time": Now(),
         "blocked_on": Unset(),
         **stamped(),
     }
-    statuses = (InstanceStatus.WAITING, InstanceStatus.RUNNING)
-    return _unclaimed(instance, "activate", changes, statuses)
+    return Commit(label="activate", guard=guard, stages=(awake,))
 
 
-def activate_held(instance: WorkflowInstance, steps: tuple[str, ...]) -> Commit:
-    """Wake due steps under the claim, before anything else runs."""
-    return held_commit(instance, "activate", _woken(instance, steps), steps=steps)
+def woken(
+    instance: WorkflowInstance, signal_ids: Mapping[str, str | None]
+) -> dict[str, Expression]:
+    """Turn waiting steps to pending; each maps to the signal that wakes it, None for its time."""
+    kinds = {wait.step: wait.kind for wait in instance.waits}
+    changes: dict[str, Expression] = {"waits": WithoutSteps(tuple(signal_ids))}
+    for name, signal_id in signal_ids.items():
+        path = f"steps.{name}"
+        waited = Span((f"{path}.since",), end=f"{path}.not_before")
+        changes[f"{path}.status"] = Lit(StepStatus.PENDING.value)
+        changes[f"{path}.seq"] = Lit(instance.steps[name].seq + 1)
+        changes[f"{path}.not_before"] = Unset()
+        changes[f"{path}.blocked_on"] = Unset()
+        changes.update(spans.add_to_totals(name, {"external_ms": waited}))
+        if signal_id is None:
+            kind = "timer" if kinds[name] is WaitKind.TIMER else "poll"
+            changes[f"{path}.resume"] = Record({"kind": Lit(kind)})
+            changes[f"{path}.since"] = FieldValue(f"{path}.not_before")
+        else:
+            resume = {"kind": Lit("signal"), "signal_id": Lit(signal_id)}
+            changes[f"{path}.resume"] = Record(resume)
+            changes[f"{path}.since"] = Now()
+            changes[f"{path}.woken_by"] = Push(Lit(signal_id), keep=limits.WOKEN_BY_KEPT)
+    return changes
 
 
 def supersede(instance: WorkflowInstance, reason: str) -> Commit:
@@ -159,32 +201,3 @@ def supersede(instance: WorkflowInstance, reason: str) -> Commit:
         changes[f"steps.{name}.resume"] = Unset()
     guard = Guard(workflow_id=instance.workflow_id, statuses=SUPERSEDABLE, claim_token=None)
     return Commit(label="supersede", guard=guard, stages=(changes,), releases=True)
-
-
-def _unclaimed(
-    instance: WorkflowInstance, label: str, changes: Changes, statuses: tuple[InstanceStatus, ...]
-) -> Commit:
-    guard = Guard(
-        workflow_id=instance.workflow_id,
-        statuses=statuses,
-        claim_token=UNCLAIMED,
-        revision=instance.revision,
-    )
-    return Commit(label=label, guard=guard, stages=(changes,))
-
-
-def _woken(instance: WorkflowInstance, steps: tuple[str, ...]) -> dict[str, Expression]:
-    kinds = {wait.step: wait.kind for wait in instance.waits}
-    changes: dict[str, Expression] = {"waits": WithoutSteps(steps)}
-    for name in steps:
-        path = f"steps.{name}"
-        kind = "timer" if kinds[name] is WaitKind.TIMER else "poll"
-        waited = Span((f"{path}.since",), end=f"{path}.not_before")
-        changes[f"{path}.status"] = Lit(StepStatus.PENDING.value)
-        changes[f"{path}.seq"] = Lit(instance.steps[name].seq + 1)
-        changes[f"{path}.resume"] = Record({"kind": Lit(kind)})
-        changes[f"{path}.since"] = FieldValue(f"{path}.not_before")
-        changes[f"{path}.not_before"] = Unset()
-        changes[f"{path}.blocked_on"] = Unset()
-        changes.update(spans.add_to_totals(name, {"external_ms": waited}))
-    return changes

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from kernel.engine.hinting import HintWriter
 from kernel.protocol import owning
+from kernel.reconcile.turn import Turn
 from kernel.store import InstanceScan, InstanceStore
 from kernel.store.port import Stored
 
 
 def activate_due_waits(
     scan: InstanceScan, store: InstanceStore, hints: HintWriter, *, limit: int
-) -> int:
-    """Activate up to `limit` due waits, oldest first; return how many were activated."""
-    return sum(activate(store, hints, stored) for stored in scan.due_waiting(limit=limit))
+) -> Turn:
+    """Activate up to `limit` due waits, oldest first."""
+    due = scan.due_waiting(limit=limit)
+    woken = sum(activate(store, hints, stored) for stored in due)
+    # None woken means that others are at it: going on would only meet the same ones again.
+    return Turn(woken, is_full=len(due) == limit and woken > 0)
 
 
 def activate(store: InstanceStore, hints: HintWriter, stored: Stored) -> bool:

@@ -12,7 +12,10 @@ from kernel.engine.hinting import HintWriter
 from kernel.errors import KernelError
 from kernel.reconcile.due_waits import activate_due_waits
 from kernel.reconcile.lost_candidates import push_lost_candidates
-from kernel.store import DutyLeases, InstanceScan, InstanceStore
+from kernel.reconcile.pending_signals import match_pending_signals
+from kernel.reconcile.turn import Turn
+from kernel.signals import SignalDelivery
+from kernel.store import DutyLeases, InstanceScan, InstanceStore, SignalInbox
 
 log: Final = logging.getLogger("baton.reconcile")
 
@@ -43,19 +46,24 @@ class Reconciler:
         scan: InstanceScan,
         leases: DutyLeases,
         hints: HintWriter,
+        inbox: SignalInbox,
+        delivery: SignalDelivery,
         holder: str,
     ) -> None:
         self._leases = leases
         self._holder = holder
-        self._parts: dict[str, Callable[[], int]] = {
+        self._parts: dict[str, Callable[[], Turn]] = {
             "due_waits": lambda: activate_due_waits(scan, store, hints, limit=_BOUND),
             "lost_candidates": lambda: push_lost_candidates(
                 scan, hints, leases, duty=DUTY, holder=holder, limit=_BOUND
             ),
+            "pending_signals": lambda: match_pending_signals(
+                inbox, delivery, leases, duty=DUTY, holder=holder, limit=_BOUND
+            ),
         }
 
     def run(self) -> Reconciled:
-        """Run every part until it finds less than its bound; return what was found.
+        """Run every part until its work is done; return what had been lost.
 
         On repeat: nothing is left to find. Two at once: the second returns at once.
 
@@ -70,9 +78,9 @@ class Reconciler:
             open_parts = dict(self._parts)
             for _ in range(_TURNS):
                 for name, part in list(open_parts.items()):
-                    count = self._part(name, part, failed)
-                    found[name] += count
-                    if count < _BOUND:
+                    turn = self._part(name, part, failed)
+                    found[name] += turn.found
+                    if not turn.is_full:
                         del open_parts[name]
                 if not open_parts or not self._leases.acquire(
                     DUTY, self._holder, lease_ms=_LEASE_MS
@@ -82,10 +90,10 @@ class Reconciler:
             self._leases.release(DUTY, self._holder)
         return Reconciled(ran=True, found=dict(found), failed=failed)
 
-    def _part(self, name: str, part: Callable[[], int], failed: dict[str, str]) -> int:
+    def _part(self, name: str, part: Callable[[], Turn], failed: dict[str, str]) -> Turn:
         try:
             return part()
         except KernelError as exc:
             failed[name] = str(exc)
             log.warning("reconcile part %s: %s", name, exc)
-            return 0
+            return Turn(0, is_full=False)

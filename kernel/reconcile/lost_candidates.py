@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kernel.engine.hinting import HintWriter, as_ms
+from kernel.reconcile.turn import Turn
 from kernel.store import DutyLeases, InstanceScan
 from kernel.store.scanning import Cursor
 
@@ -23,22 +24,24 @@ def push_lost_candidates(
     duty: str,
     holder: str,
     limit: int,
-) -> int:
+) -> Turn:
     """Push up to `limit` due instances into their lanes, going on where the last run stopped."""
     stopped = leases.cursor(duty, PART)
     after: Cursor | None = (stopped["time"], stopped["workflow_id"]) if stopped else None
     rows = scan.due_claimable(limit=limit, after=after)
-    for row in rows:
+    lost = sum(
         hints.hints.push(
             row["queue"],
             row["workflow_id"],
             priority=row["priority"],
             at_ms=as_ms(row["claimable_time"]),
         )
+        for row in rows
+    )
     last = rows[-1] if len(rows) == limit else None
     cursor = last and {"time": last["claimable_time"], "workflow_id": last["workflow_id"]}
     if cursor is not None or stopped is not None:
         leases.keep_cursor(duty, holder, PART, cursor)
     for queue in {row["queue"] for row in rows}:
         hints.ring(queue)
-    return len(rows)
+    return Turn(lost, is_full=last is not None)

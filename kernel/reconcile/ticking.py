@@ -48,7 +48,7 @@ class Ticker:
         On repeat, or twice at once: harmless.
         """
         if isinstance(self._hints.hints, NoHints):
-            return activate_due_waits(self._scan, self._store, self._hints, limit=_BOUND)
+            return activate_due_waits(self._scan, self._store, self._hints, limit=_BOUND).found
         try:
             if not self._hints.hints.marker_present():
                 log.warning("Redis lost its hints; rebuilding them from MongoDB")
@@ -57,7 +57,7 @@ class Ticker:
             return sum(self._timers(q) + self._leases(q) + self._bell(q) for q in queues)
         except HintsUnavailable as exc:
             log.info("tick without Redis: %s", exc)
-            return activate_due_waits(self._scan, self._store, self._hints, limit=_BOUND)
+            return activate_due_waits(self._scan, self._store, self._hints, limit=_BOUND).found
 
     def _timers(self, queue: str) -> int:
         woken = 0

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from pydantic import ValidationError
+
 from kernel.capacity import Capacity
 from kernel.config import KernelConfig
 from kernel.definition import Definition, Plan
-from kernel.errors import NotAvailable, NotFound, StoreUnavailable
+from kernel.errors import InvalidValue, NotFound, StoreUnavailable
 from kernel.explaining import Explanation, explain
 from kernel.keeper import ChildKeeper, ClaimSlots, Keeper
 from kernel.keeper.freeing import free_claim
-from kernel.model import Priority, WorkflowInstance
+from kernel.model import Priority, Signal, WorkflowInstance
 from kernel.protocol import owning
 from kernel.publish import StartResult
 from kernel.reconcile.duties import Reconciled
@@ -58,7 +60,12 @@ class Kernel:
             owner=self.owner,
             lease_ms=self.config.lease_ms,
             queues=queues,
-            served=[Served(d.plan.type, d.plan.fingerprint) for d in self.registry.definitions()],
+            served=[
+                Served(definition.plan.type, definition.plan.fingerprint)
+                for definition in self.registry.definitions()
+                if definition.plan.type not in self.config.types_off
+            ],
+            bounded=self._parts.connection.bounded,
         )
 
     def free_left_behind(self) -> int:
@@ -200,10 +207,29 @@ class Kernel:
         signal_id: str,
         generation: int = 0,
     ) -> bool:
-        """Wake a waiting workflow. Raises: NotAvailable in this version."""
-        raise NotAvailable(
-            "signals are not part of this version; waits with poll_after wake anyway"
-        )
+        """Ring at a waiting workflow: something it waits for may have changed (design 4).
+
+        Store the business fact first; a signal carries identity only. `signal_id` names this one
+        notification; delivering it again is harmless. An early signal is kept until its workflow
+        waits. Returns True when newly recorded, False when it was delivered before or the instance
+        has ended.
+
+        Raises:
+            InvalidValue: a malformed identity, or a signal_id used for another wait.
+            StoreUnavailable: no answer; repeat with the same signal_id.
+        """
+        try:
+            signal = Signal(
+                signal_id=signal_id,
+                workflow_id=workflow_id,
+                signal_type=signal_type,
+                wait_key=wait_key,
+                generation=generation,
+            )
+        except ValidationError as exc:
+            first = exc.errors()[0]
+            raise InvalidValue(first["msg"], what=f"signal {first['loc'][0]}") from exc
+        return self._parts.delivery.deliver(signal)
 
     def supersede(self, workflow_id: str, *, reason: str, timeout: float | None = None) -> bool:
         """End an obsolete instance as canceled; needs no claim (design 1.4).

@@ -20,11 +20,13 @@ from kernel.hints import Hints, NoHints, RedisHints
 from kernel.keeper import ChildKeeper, ClaimSlots
 from kernel.publish import Publisher
 from kernel.reconcile import Reconciler, Ticker
+from kernel.signals import SignalDelivery
 from kernel.store import (
     Connection,
     DutyLeases,
     InstanceScan,
     InstanceStore,
+    SignalInbox,
     StoreClock,
     WorkerBeats,
 )
@@ -50,6 +52,7 @@ class Parts:
     beats: WorkerBeats
     hints: HintWriter
     publisher: Publisher
+    delivery: SignalDelivery
     keeper: ClaimKeeper
     machine: Machine
     drain: Drain
@@ -72,8 +75,18 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
     leases = DutyLeases(connection, clock)
     hints = HintWriter(_hints(config, clock), config.ring)
     keeper = _claim_keeper(config, store, child)
-    machine = _machine(config, store, registry, hints, keeper, owner)
-    reconciler = Reconciler(store=store, scan=scan, leases=leases, hints=hints, holder=owner)
+    inbox = SignalInbox(connection, clock)
+    delivery = SignalDelivery(inbox, store, hints)
+    machine = _machine(config, store, registry, hints, keeper, owner, inbox, delivery)
+    reconciler = Reconciler(
+        store=store,
+        scan=scan,
+        leases=leases,
+        hints=hints,
+        inbox=inbox,
+        delivery=delivery,
+        holder=owner,
+    )
     return Parts(
         owner=owner,
         registry=registry,
@@ -85,6 +98,7 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
         beats=WorkerBeats(connection, clock),
         hints=hints,
         publisher=Publisher(store, registry, hints),
+        delivery=delivery,
         keeper=keeper,
         machine=machine,
         drain=Drain(machine, types_off=config.types_off),
@@ -100,11 +114,15 @@ def _machine(
     hints: HintWriter,
     keeper: ClaimKeeper,
     owner: str,
+    inbox: SignalInbox,
+    delivery: SignalDelivery,
 ) -> Machine:
     # A kept child waits for ever: its keeper ends it, so that no hung thread is left behind.
     grace = None if isinstance(keeper, ChildKeeper) else config.hang_grace_seconds
     return Machine(
         store=store,
+        inbox=inbox,
+        look_into_inbox=delivery.look,
         registry=registry,
         invoker=Invoker(around=config.around_activity, hang_grace=grace),
         keeper=keeper,

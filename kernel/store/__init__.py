@@ -15,6 +15,7 @@ from kernel.store.leases import DutyLeases
 from kernel.store.port import Stored
 from kernel.store.scanning import InstanceScan
 from kernel.store.schema import ensure_schema
+from kernel.store.signals import SignalInbox
 from kernel.store.workers import Served, WorkerBeat, WorkerBeats
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "InstanceScan",
     "InstanceStore",
     "Served",
+    "SignalInbox",
     "StoreClock",
     "Stored",
     "WorkerBeat",

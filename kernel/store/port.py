@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from kernel.model import WorkflowInstance
+from kernel.model import Signal, WorkflowInstance
 from kernel.protocol.commit import Commit
 
 Document = dict[str, Any]
@@ -24,6 +24,16 @@ class Stored:
     def instance(self) -> WorkflowInstance:
         """The document as a typed value."""
         return WorkflowInstance.model_validate(self.document)
+
+
+class Inbox(Protocol):
+    """What a claim holder needs of the signal inbox. Every method may raise StoreUnavailable."""
+
+    def pending_of(self, workflow_id: str) -> list[Signal]:
+        """Return a workflow's pending signals, oldest first."""
+
+    def close(self, signal_ids: Sequence[str], status: str) -> None:
+        """Mark pending signals as matched or unmatched. On repeat: they stay as they are."""
 
 
 class Instances(Protocol):

@@ -17,6 +17,7 @@ from kernel.store.connection import Connection, translated
 INSTANCES: Final = "workflow_instances"
 LEASES: Final = "workflow_leases"
 WORKERS: Final = "workflow_workers"
+SIGNALS: Final = "workflow_signals"
 
 #: A worker that has been silent this long is forgotten (decisions use their own, shorter bound).
 _WORKER_TTL_SECONDS: Final = 600
@@ -74,6 +75,18 @@ _INDEXES: Final = [
 ]
 
 
+_SIGNAL_INDEXES: Final = [
+    IndexModel([("signal_id", ASCENDING)], name="signal_id", unique=True),
+    IndexModel([("status", ASCENDING), ("signal_id", ASCENDING)], name="status_signal_id"),
+    IndexModel(
+        [("workflow_id", ASCENDING), ("status", ASCENDING), ("created_at", ASCENDING)],
+        name="workflow_status_created",
+    ),
+    # Only closed signals carry this field, so a pending one can never be forgotten.
+    IndexModel([("expires_at", ASCENDING)], name="expires_at", expireAfterSeconds=0),
+]
+
+
 def ensure_schema(connection: Connection) -> None:
     """Create what is missing. On repeat, also by several processes at once: nothing.
 
@@ -82,11 +95,12 @@ def ensure_schema(connection: Connection) -> None:
     """
     connection.require_replica_set()
     with translated():
-        for name in (INSTANCES, LEASES, WORKERS):
+        for name in (INSTANCES, LEASES, WORKERS, SIGNALS):
             if name not in connection.database.list_collection_names():
                 _create(connection, name)
         connection.database.command("collMod", INSTANCES, validator=_VALIDATOR)
         connection.collection(INSTANCES).create_indexes(_INDEXES)
+        connection.collection(SIGNALS).create_indexes(_SIGNAL_INDEXES)
         connection.collection(WORKERS).create_index(
             "beat_at", name="beat_at", expireAfterSeconds=_WORKER_TTL_SECONDS
         )

@@ -1,0 +1,71 @@
+"""Waking by a signal: which waits it matches, and the commit that wakes them (pure, design 4).
+
+Matching is on signal_type, wait_key and generation. A signal wakes a step at most once, whoever is
+slow: its id is kept in the step's `woken_by` until the step completes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernel.model import InstanceStatus, Signal, WaitKind, WorkflowInstance
+from kernel.protocol.commit import Commit
+from kernel.protocol.expressions import Expression
+from kernel.protocol.holding import held_commit
+from kernel.protocol.owning import unclaimed_activation, woken
+
+#: Statuses in which an instance nobody holds may be woken.
+WAKEABLE = (InstanceStatus.WAITING, InstanceStatus.RUNNING)
+
+
+def matched_steps(instance: WorkflowInstance, signal: Signal) -> tuple[str, ...]:
+    """Return the steps whose wait this signal ends, in the order they began to wait."""
+    return tuple(
+        wait.step
+        for wait in instance.waits
+        if wait.kind is WaitKind.SIGNAL
+        and (wait.signal_type, wait.wait_key, wait.generation)
+        == (signal.signal_type, signal.wait_key, signal.generation)
+        and signal.signal_id not in instance.steps[wait.step].woken_by
+    )
+
+
+def is_spent(instance: WorkflowInstance, signal: Signal) -> bool:
+    """Tell whether this signal has woken a step of the instance already."""
+    return any(signal.signal_id in state.woken_by for state in instance.steps.values())
+
+
+def is_past(instance: WorkflowInstance, signal: Signal) -> bool:
+    """Tell whether the instance waits for a later generation of the same thing."""
+    return any(
+        (wait.signal_type, wait.wait_key) == (signal.signal_type, signal.wait_key)
+        and wait.generation > signal.generation
+        for wait in instance.waits
+    )
+
+
+def has_signal_wait(instance: WorkflowInstance) -> bool:
+    """Tell whether any step waits for a signal, so that the inbox must be looked into."""
+    return any(wait.kind is WaitKind.SIGNAL for wait in instance.waits)
+
+
+def activate(instance: WorkflowInstance, signal: Signal) -> Commit | None:
+    """Wake what a signal matches, of an instance nobody holds; None if it is not waiting for it."""
+    if instance.status not in WAKEABLE or instance.claim_token is not None:
+        return None
+    steps = matched_steps(instance, signal)
+    if not steps:
+        return None
+    return unclaimed_activation(instance, woken(instance, dict.fromkeys(steps, signal.signal_id)))
+
+
+def activate_held(instance: WorkflowInstance, signals: Sequence[Signal]) -> Commit | None:
+    """Wake, under the claim, the steps whose signal is in the inbox; the oldest signal counts."""
+    by_step: dict[str, str | None] = {}
+    for signal in signals:
+        for step in matched_steps(instance, signal):
+            by_step.setdefault(step, signal.signal_id)
+    if not by_step:
+        return None
+    changes: dict[str, Expression] = woken(instance, by_step)
+    return held_commit(instance, "activate by signal", changes, steps=tuple(by_step))

@@ -1,0 +1,86 @@
+"""The signal inbox: facts that something changed, kept until they have woken somebody (design 4).
+
+A signal is identity only. It is inserted before any activation is tried, so that one which comes
+early, or whose sender dies, is still there when its workflow begins to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pymongo.errors import DuplicateKeyError
+
+from kernel import limits
+from kernel.model import Signal
+from kernel.store.clock import StoreClock
+from kernel.store.connection import Connection, Document, translated
+from kernel.store.schema import SIGNALS
+
+PENDING: Final = "pending"
+MATCHED: Final = "matched"
+UNMATCHED: Final = "unmatched"
+
+
+class SignalInbox:
+    """The `workflow_signals` collection; `signal_id` is unique for ever it is remembered."""
+
+    def __init__(self, connection: Connection, clock: StoreClock) -> None:
+        self._signals = connection.collection(SIGNALS)
+        self._clock = clock
+
+    def insert(self, signal: Signal) -> bool:
+        """Record a signal as pending. On repeat of its id: False, and nothing is written."""
+        fields = signal.model_dump(exclude={"status", "created_at"})
+        change: dict[str, Any] = {key: {"$literal": value} for key, value in fields.items()}
+        change |= {"status": PENDING, "created_at": self._clock.now()}
+        is_new = {"$eq": [{"$type": "$status"}, "missing"]}
+        merged = {"$cond": [is_new, {"$mergeObjects": ["$$ROOT", change]}, "$$ROOT"]}
+        try:
+            with translated():
+                result = self._signals.update_one(
+                    {"signal_id": signal.signal_id}, [{"$replaceWith": merged}], upsert=True
+                )
+        except DuplicateKeyError:
+            return False
+        return result.upserted_id is not None
+
+    def get(self, signal_id: str) -> Signal | None:
+        """Return a signal by its id, or None."""
+        with translated():
+            row = self._signals.find_one({"signal_id": signal_id})
+        return _signal(row) if row is not None else None
+
+    def pending_of(self, workflow_id: str) -> list[Signal]:
+        """Return a workflow's pending signals, oldest first."""
+        with translated():
+            rows = self._signals.find({"workflow_id": workflow_id, "status": PENDING})
+            found = list(rows.sort("created_at", 1).limit(limits.SIGNALS_READ))
+        return [_signal(row) for row in found]
+
+    def pending_page(self, *, limit: int, after: str | None) -> list[Signal]:
+        """Return pending signals in order of signal_id after `after`, for reconciliation."""
+        found: dict[str, Any] = {"status": PENDING}
+        if after is not None:
+            found["signal_id"] = {"$gt": after}
+        with translated():
+            rows = list(self._signals.find(found).sort("signal_id", 1).limit(limit))
+        return [_signal(row) for row in rows]
+
+    def close(self, signal_ids: Sequence[str], status: str) -> None:
+        """Mark pending signals as matched or unmatched. On repeat: they stay as they are."""
+        if not signal_ids:
+            return
+        closed = {
+            "status": status,
+            "closed_at": self._clock.now(),
+            "expires_at": self._clock.now(1000 * limits.SIGNAL_MEMORY_SECONDS),
+        }
+        with translated():
+            self._signals.update_many(
+                {"signal_id": {"$in": list(signal_ids)}, "status": PENDING}, [{"$set": closed}]
+            )
+
+
+def _signal(row: Document) -> Signal:
+    return Signal.model_validate(row | {"generation": int(row["generation"])})
