@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kernel import limits
 from kernel.definition import Plan, Registry
 from kernel.engine.hinting import HintWriter
-from kernel.errors import InvalidValue, InvariantViolation, StoreUnavailable
+from kernel.errors import InvalidValue, InvariantViolation, StoreUnavailable, UnknownWorkflow
 from kernel.json_values import check_json
 from kernel.model import Priority, WorkflowInstance
 from kernel.protocol import starting
@@ -60,7 +60,11 @@ class Publisher:
             InvalidValue: biz_key, fencing_token, priority or input cannot be kept.
             StoreUnavailable: MongoDB did not answer; repeating is safe.
         """
-        self._registry.plan(plan.type)
+        if self._registry.plan(plan.type).fingerprint != plan.fingerprint:
+            raise UnknownWorkflow(
+                f"{plan.type!r} is registered here with other steps than {list(plan.steps)};"
+                " publish the plan that is registered"
+            )
         _check_identity(biz_key, fencing_token)
         lane = _check_priority(priority)
         value = plan.dump_input(value)
