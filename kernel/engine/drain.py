@@ -2,7 +2,8 @@
 
 Redis proposes, the claim in MongoDB decides. A candidate that cannot be claimed is looked at once,
 so that its hint ends up where it belongs; after several stale ones in a row the slot is given back.
-Without Redis, due instances are claimed straight from MongoDB, in no order of priority.
+Without Redis, due instances are claimed straight from MongoDB, in no order of priority; an idle
+process looks there as well, because a hint may be lost.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Final
@@ -33,11 +34,18 @@ _UNKNOWN_TYPE_RETRY: Final = timedelta(seconds=5)
 
 
 class Drain:
-    """Takes claims of this process's definitions, one at a time."""
+    """Takes claims of this process's definitions, one at a time.
 
-    def __init__(self, machine: Machine, *, types_off: frozenset[str]) -> None:
+    `is_served(fingerprint)` tells whether some worker that knows this step protocol was seen
+    lately.
+    """
+
+    def __init__(
+        self, machine: Machine, *, types_off: frozenset[str], is_served: Callable[[str], bool]
+    ) -> None:
         self._machine = machine
         self._types_off = types_off
+        self._is_served = is_served
 
     def run_once(self, queues: Sequence[str]) -> bool:
         """Claim and run at most one instance; tell whether one ran."""
@@ -60,11 +68,23 @@ class Drain:
         ran = 0
         until = time.monotonic() + max_seconds if max_seconds is not None else float("inf")
         while (max_claims is None or ran < max_claims) and time.monotonic() < until:
-            if not self.run_once(queues):
+            turn = ran % len(queues) if queues else 0
+            if not self.run_once([*queues[turn:], *queues[:turn]]):
                 return ran
             ran += 1
         for queue in queues:
             self.ring_if_due(queue)
+        return ran
+
+    def poll(self, queues: Sequence[str]) -> int:
+        """Drain, then run what is due in MongoDB without standing in a lane; return how many."""
+        ran = self.drain(queues, max_claims=None, max_seconds=None)
+        while not self._machine.is_stopping():
+            held = self._take_from_store(queues, list(self._served()))
+            if held is None:
+                break
+            self._run(held)
+            ran += 1 + self.drain(queues, max_claims=None, max_seconds=None)
         return ran
 
     def _run(self, held: HeldClaim) -> None:
@@ -97,7 +117,7 @@ class Drain:
                     return self._hold(stored, token)
                 self._look(queue, workflow_id)
         except HintsUnavailable:
-            return self._take_from_store(queue, fingerprints)
+            return self._take_from_store([queue], fingerprints)
         return None
 
     def _candidates(self, queue: str) -> Iterator[str]:
@@ -110,10 +130,10 @@ class Drain:
                 return
             yield workflow_id
 
-    def _take_from_store(self, queue: str, fingerprints: list[str]) -> HeldClaim | None:
+    def _take_from_store(self, queues: Sequence[str], fingerprints: list[str]) -> HeldClaim | None:
         token = secrets.token_hex(16)
         stored = self._machine.store.claim_any(
-            [queue],
+            queues,
             fingerprints=fingerprints,
             token=token,
             owner=self._machine.owner,
@@ -161,7 +181,14 @@ class Drain:
 
     def _defer_incompatible(self, stored: Stored, definition: Definition) -> None:
         """An unknown step protocol is never guessed at (invariant 8)."""
-        commit = owning.defer_incompatible(stored.instance, definition.plan.fingerprint)
+        is_served = self._is_served(stored.instance.definition_fingerprint)
+        commit = owning.defer_incompatible(
+            stored.instance,
+            definition.plan.fingerprint,
+            seconds=limits.INCOMPATIBLE_SERVED_SECONDS
+            if is_served
+            else limits.INCOMPATIBLE_DEFER_SECONDS,
+        )
         if self._machine.store.commit(commit):
             log.error(
                 "%s has another step protocol than this worker's %s; it waits for a worker that"

@@ -41,6 +41,11 @@ class Invoker:
         self._around = around
         self._hang_grace = hang_grace
 
+    def close(self) -> None:
+        """End idle threads and the loop. On repeat: nothing."""
+        self._threads.close()
+        self._loop.close()
+
     def activity(
         self, call: Callable[[], Any], *, step: str, timeout: float, cancelled: Cancellation,
         retry: RetryPolicy,

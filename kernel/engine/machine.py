@@ -46,6 +46,12 @@ class Machine:
         """Tell whether nothing new should begin in this process."""
         return self.stop.is_set() or self.keeper.should_stop()
 
+    def close(self) -> None:
+        """End what runs in the background; calls in flight are left to themselves."""
+        self.keeper.stop()
+        self.invoker.close()
+        self.wave_threads.close()
+
     def ports(self, definition: Definition) -> Any:
         """Return the ports a definition's code gets: its own, else the kernel's."""
         return definition.ports if definition.ports is not None else self.default_ports

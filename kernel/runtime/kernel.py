@@ -91,8 +91,9 @@ class Kernel:
         self, queues: Callable[[], Sequence[str]], *, poll_interval: float
     ) -> WorkerSlot:
         """Return the slot of a pool child: its wakeups and its polling take turns in it."""
+        drain = self._parts.drain
         return WorkerSlot(
-            self.drain, ring_if_due=self._parts.drain.ring_if_due, queues=queues,
+            self.drain, poll=drain.poll, ring_if_due=drain.ring_if_due, queues=queues,
             poll_interval=poll_interval,
         )  # fmt: skip
 
@@ -285,7 +286,7 @@ class Kernel:
 
     def close(self) -> None:
         """Stop renewing and close connections; claims that still run are left to their leases."""
-        self._parts.keeper.stop()
+        self._parts.machine.close()
         self.hints.hints.close()
         self._parts.connection.close()
 

@@ -73,6 +73,7 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
     store = InstanceStore(connection, clock)
     scan = InstanceScan(connection, clock)
     leases = DutyLeases(connection, clock)
+    beats = WorkerBeats(connection, clock)
     hints = HintWriter(_hints(config, clock), config.ring)
     keeper = _claim_keeper(config, store, child)
     inbox = SignalInbox(connection, clock)
@@ -95,13 +96,13 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
         store=store,
         scan=scan,
         leases=leases,
-        beats=WorkerBeats(connection, clock),
+        beats=beats,
         hints=hints,
         publisher=Publisher(store, registry, hints),
         delivery=delivery,
         keeper=keeper,
         machine=machine,
-        drain=Drain(machine, types_off=config.types_off),
+        drain=Drain(machine, types_off=config.types_off, is_served=beats.is_served),
         reconciler=reconciler,
         ticker=Ticker(store=store, scan=scan, hints=hints, rebuild=reconciler.run),
     )
