@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 
 from bench import footprint, idle, lanes, takeover, throughput
@@ -25,22 +26,29 @@ MEASURES: dict[str, Measure] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the wanted measurements; return the exit status."""
+    """Run the wanted measurements; return the exit status, 1 when one of them failed."""
     options = _parser().parse_args(arguments)
     wanted = options.only or list(MEASURES)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(f"Python {platform.python_version()}, {cores} cores, everything on this machine")
     figures: list[Figure] = []
+    failed: list[str] = []
     with running_site() as site:
         for name in wanted:
-            figures += _measured(name, site, quick=options.quick)
+            try:
+                figures += _measured(name, site, quick=options.quick)
+            except Exception:  # noqa: BLE001 - what the other measurements found is still worth having
+                traceback.print_exc()
+                failed.append(name)
     print()
     print(table(figures))
     print()
     for figure in figures:
         if figure.note:
             print(f"{figure.name}: {figure.note}")
-    return 0
+    if failed:
+        print(f"not measured: {', '.join(failed)}")
+    return 1 if failed else 0
 
 
 def _measured(name: str, site: Site, *, quick: bool) -> list[Figure]:

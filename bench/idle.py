@@ -12,7 +12,7 @@ from typing import Any
 
 from bench.children import ROOT, celery, worker
 from bench.figure import Figure, percentile
-from bench.site import QUEUE, Site, connect, fresh_database
+from bench.site import QUEUE, Site, await_item, connect, fresh_database, mongo
 
 
 def measure(site: Site, *, quick: bool) -> list[Figure]:
@@ -66,7 +66,6 @@ def publish(samples: int) -> dict[str, list[float]]:
     django.setup()
     import redis
 
-    from bench.site import mongo
     from bench.workflows import THREE
     from jobs.runtime import get_kernel
 
@@ -100,10 +99,7 @@ def _noop(hints: Any, key: str) -> float:
     current_app.send_task(
         "bench.noop", args=[os.environ["BATON_REDIS_URL"], key], queue=QUEUE, ignore_result=True
     )
-    reply = hints.blpop([key], timeout=10)
-    if reply is None:
-        raise RuntimeError("the no-op task did not run within 10 s")
-    return (int(reply[1]) - begun) / 1e6
+    return (int(await_item(hints, key)) - begun) / 1e6
 
 
 def _end_of(instances: Any, workflow_id: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -100,3 +101,18 @@ def connect(environment: Mapping[str, str]) -> Kernel:
             lease=float(environment["BATON_LEASE_SECONDS"]),
         )
     )
+
+
+def await_item(client: redis.Redis, key: str, *, seconds: float = 60) -> bytes:
+    """Take the next item of a Redis list.
+
+    Raises:
+        RuntimeError: none came within `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        # Short enough for the client's own read timeout.
+        reply: Any = client.blpop([key], timeout=1)
+        if reply is not None:
+            return bytes(reply[1])
+    raise RuntimeError(f"nothing arrived in {key} within {seconds:g} s")

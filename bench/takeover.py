@@ -1,4 +1,4 @@
-"""SIGKILL a worker, or a child of one, in the middle of a step: how soon does another enter it?"""
+"""How soon another process enters a step after SIGKILL of the one that was inside it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from signal import SIGKILL
-from typing import Any
 
 import redis
 
 from bench.children import celery, worker
 from bench.figure import Figure, median, spread
-from bench.site import QUEUE, Site, connect, fresh_database
+from bench.site import QUEUE, Site, await_item, connect, fresh_database
 from bench.workflows import HOLDING
 from kernel import Kernel
 
 #: Seconds. Short, so that a run does not wait long; a child's takeover does not depend on it.
 LEASE = 3.0
-_STEP_TIMEOUT = 60
 
 
 def measure(site: Site, *, quick: bool) -> list[Figure]:
@@ -76,7 +74,7 @@ def _takeovers(site: Site) -> tuple[float, float]:
 
 
 def _takeover(
-    kernel: Kernel, hints: Any, prefix: str, name: str, *, kill: Callable[[int], None]
+    kernel: Kernel, hints: redis.Redis, prefix: str, name: str, *, kill: Callable[[int], None]
 ) -> float:
     # This publisher rings nobody: the tick finds the candidate by itself.
     started = kernel.start_or_resume(HOLDING, biz_key=name)
@@ -90,9 +88,6 @@ def _takeover(
     return (entered_ns - killed_ns) / 1e9
 
 
-def _entry(hints: Any, key: str) -> tuple[int, int]:
-    reply = hints.blpop([key], timeout=_STEP_TIMEOUT)
-    if reply is None:
-        raise RuntimeError(f"the step was not entered within {_STEP_TIMEOUT} s")
-    pid, entered_ns = reply[1].decode().split(":")
+def _entry(hints: redis.Redis, key: str) -> tuple[int, int]:
+    pid, entered_ns = await_item(hints, key).decode().split(":")
     return int(pid), int(entered_ns)
