@@ -1,0 +1,78 @@
+"""Run the whole crash matrix outside pytest: `python -m tests.crash [--every-way] [SCENARIO…]`.
+
+Guarantees a last line with the sum, and exit status 1 if anything was violated. Leaves the servers
+to `tests.kit.servers`, as in a test run.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from itertools import product
+from queue import SimpleQueue
+from typing import Any
+
+from tests.crash.kills import How, When
+from tests.crash.lab import Lab, open_lab
+from tests.crash.report import last_line, row
+from tests.crash.scenarios import SCENARIOS
+from tests.kit import servers
+
+
+def main() -> int:
+    """Walk every scenario in several labs at once; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
+    parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
+    parser.add_argument("--every-way", action="store_true", help="each boundary in all four ways")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
+    chosen = parser.parse_args()
+    unknown = [name for name in chosen.scenario if name not in SCENARIOS]
+    if unknown:
+        parser.error(f"no scenario {unknown[0]}; there are {', '.join(SCENARIOS)}")
+    hows: list[How | None] = [*How] if chosen.every_way else [None]
+    walks = list(product(chosen.scenario or SCENARIOS, When, hows))
+    with _labs(chosen.jobs) as labs, ThreadPoolExecutor(chosen.jobs) as pool:
+        rows = list(pool.map(lambda walk: _walk(labs, *walk), walks))
+    _say(last_line(rows))
+    return 1 if any(each["violations"] for each in rows) else 0
+
+
+@contextmanager
+def _labs(count: int) -> Iterator["SimpleQueue[Lab]"]:
+    leads = servers.lead_run()
+    os.environ.setdefault("BATON_DATA_DIR", str(servers.run_dir() / "data"))
+    labs: SimpleQueue[Lab] = SimpleQueue()
+    try:
+        with ExitStack() as stack:
+            mongo_url = servers.servers().mongo_url
+            for n in range(count):
+                folder = servers.run_dir() / f"lab-{n}"
+                labs.put(stack.enter_context(open_lab(folder, mongo_url)))
+            yield labs
+    finally:
+        if leads:
+            servers.end_run()
+
+
+def _walk(labs: "SimpleQueue[Lab]", scenario: str, when: When, how: How | None) -> dict[str, Any]:
+    lab = labs.get()
+    try:
+        tally = lab.walk(scenario, when, how)
+    finally:
+        labs.put(lab)
+    _say(f"{scenario:22} {when:6} {how or 'both':8} {tally.kills:4} kills"
+         f" {len(tally.violations):3} violations")  # fmt: skip
+    for violation in tally.violations:
+        _say(f"  {violation}")
+    return row(scenario, tally)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

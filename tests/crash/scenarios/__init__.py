@@ -1,0 +1,36 @@
+"""Every scenario of the crash matrix, by name.
+
+Guarantees that the names cost no import: the code is loaded only where it runs, in the zygote.
+"""
+
+from importlib import import_module
+
+from tests.crash.scenarios.scenario import Scenario
+
+#: Name → module and class.
+SCENARIOS: dict[str, tuple[str, str]] = {
+    "linear": ("claims", "Linear"),
+    "linear-without-redis": ("claims", "LinearWithoutRedis"),
+    "dag": ("claims", "Wave"),
+    "fail-and-replay": ("rounds", "FailAndReplay"),
+    "sleep-and-resume": ("rounds", "SleepAndResume"),
+    "start-or-resume": ("registering", "Start"),
+    "supersede": ("registering", "Supersede"),
+    "tick": ("minding", "Tick"),
+    "reconcile": ("minding", "Reconcile"),
+    "submit": ("dispatching", "Submit"),
+    "retry": ("dispatching", "Retry"),
+    "cancel": ("dispatching", "Cancel"),
+    "dispatch-recovery": ("dispatching", "Recovery"),
+    "article": ("dispatching", "Article"),
+}
+
+
+def load(name: str) -> type[Scenario]:
+    """Return a scenario's class; needs Django to be set up."""
+    module, class_name = SCENARIOS[name]
+    scenario: type[Scenario] = getattr(import_module(f"{__name__}.{module}"), class_name)
+    return scenario
+
+
+__all__ = ["SCENARIOS", "Scenario", "load"]
