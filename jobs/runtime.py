@@ -80,6 +80,7 @@ def kernel_config() -> KernelConfig:
         database=settings.BATON_DATABASE,
         key_prefix=settings.BATON_KEY_PREFIX,
         lease=settings.BATON_LEASE_SECONDS,
+        hang_grace=settings.BATON_HANG_GRACE_SECONDS,
         types_off=frozenset(settings.BATON_TYPES_OFF),
         clock_offset_ms=settings.BATON_CLOCK_OFFSET_MS,
         ring=ring,

@@ -40,6 +40,9 @@ FINALIZER_TIMEOUT_SECONDS = 60
 FINALIZER_BACKOFF_CAP_SECONDS = 600
 FINALIZER_POISONED_SECONDS = 3600
 INCOMPATIBLE_DEFER_SECONDS = 3600
+#: The same while a worker with the stored definition was seen within `WORKER_SEEN_SECONDS`.
+INCOMPATIBLE_SERVED_SECONDS = 30
+WORKER_SEEN_SECONDS = 60
 ENGINE_WORK_SECONDS = 60
 
 #: "Never by itself": what claimable_time says when only a signal can wake an instance.

@@ -1,8 +1,9 @@
 """One worker slot: at most one drain at a time in a pool child, woken or by itself (design 2.4).
 
 A wakeup is a message, and messages can be lost, together with the broker itself. So a thread beside
-the child's task loop looks by itself whenever the child has been idle for `poll_interval` seconds:
-in the lanes, or without Redis straight in MongoDB. The slot is taken before anything is claimed.
+the child's task loop looks by itself, first when the child starts (it may have been born into a
+backlog whose message died with its predecessor), then whenever it has been idle for `poll_interval`
+seconds: in the lanes, then in MongoDB. The slot is taken before anything is claimed.
 """
 
 from __future__ import annotations
@@ -11,31 +12,43 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from kernel.errors import KernelError
 
 log: Final = logging.getLogger("baton.slot")
 
-Drain = Callable[[Sequence[str]], int]
+#: How long one wakeup may keep the slot while its worker serves other queues too; it then rings
+#: once more and stands at the end of the line, so that no queue starves beside a busy one.
+_SHARE_SECONDS: Final = 5.0
+
+
+class Drain(Protocol):
+    """Runs what is due on some queues; returns how many claims ran."""
+
+    def __call__(self, queues: Sequence[str], *, max_seconds: float | None = None) -> int:
+        """Run until nothing is due, or for about `max_seconds`."""
 
 
 class WorkerSlot:
     """The right to run claims in one process, shared by wakeups and the polling thread.
 
-    `drain(queues)` runs what is due; `ring_if_due(queue)` passes a wakeup on that found the slot
-    taken; `queues()` are those this process serves.
+    `drain(queues)` runs what the lanes tell of, `poll(queues)` also what they do not;
+    `ring_if_due(queue)` passes a wakeup on that found the slot taken; `queues()` are those this
+    process serves.
     """
 
     def __init__(
         self,
         drain: Drain,
         *,
+        poll: Callable[[Sequence[str]], int],
         ring_if_due: Callable[[str], None],
         queues: Callable[[], Sequence[str]],
         poll_interval: float = 5.0,
     ) -> None:
         self._drain = drain
+        self._poll_queues = poll
         self._ring_if_due = ring_if_due
         self._queues = queues
         self._poll_interval = poll_interval
@@ -51,8 +64,13 @@ class WorkerSlot:
             self._thread.start()
 
     def stop(self) -> None:
-        """End the polling thread after the drain it is in. On repeat: nothing."""
+        """End the polling thread, and wait for the drain it is in. On repeat: nothing.
+
+        That drain is none of the host's tasks, so nobody else would wait for its step to be home.
+        """
         self._stopped.set()
+        with self._taken:
+            pass
 
     def wake(self, queue: str) -> int:
         """Drain a queue in this slot; return how many claims ran.
@@ -64,25 +82,29 @@ class WorkerSlot:
             self._ring_if_due(queue)
             self._taken.acquire()
         try:
-            return self._drain([queue])
+            share = _SHARE_SECONDS if len(self._queues()) > 1 else None
+            return self._drain([queue], max_seconds=share)
         finally:
             self._used_at = time.monotonic()
             self._taken.release()
 
     def _poll(self) -> None:
-        pause = self._poll_interval
+        pause = 0.0
         while not self._stopped.wait(pause):
             idle = time.monotonic() - self._used_at
-            pause = max(0.1, self._poll_interval - idle) if idle < self._poll_interval else 0.0
-            if pause == 0.0:
-                self._look()
-                pause = self._poll_interval
+            if pause and idle < self._poll_interval:
+                pause = max(0.1, self._poll_interval - idle)
+                continue
+            self._look()
+            pause = self._poll_interval
 
     def _look(self) -> None:
         if not self._taken.acquire(blocking=False):
             return
         try:
-            ran = self._drain(list(self._queues()))
+            if self._stopped.is_set():
+                return
+            ran = self._poll_queues(list(self._queues()))
             if ran:
                 log.info("no wakeup came: %d claims ran by polling", ran)
         except KernelError as exc:

@@ -21,6 +21,7 @@ BATON_BROKER_URL = BATON.effective_broker_url
 BATON_DATABASE = BATON.database
 BATON_KEY_PREFIX = BATON.key_prefix
 BATON_LEASE_SECONDS = BATON.lease_seconds
+BATON_HANG_GRACE_SECONDS = BATON.hang_grace_seconds
 BATON_CLOCK_OFFSET_MS = BATON.clock_offset_ms
 BATON_TYPES_OFF = BATON.types_off
 BATON_FETCH_ALLOW_PRIVATE = BATON.fetch_allow_private

@@ -42,6 +42,8 @@ class BatonEnv(BaseSettings):
     key_prefix: str = Field(default="baton", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
     #: Lease of a claim, seconds.
     lease_seconds: float = Field(default=15, gt=0, le=3600)
+    #: How long a cancelled call may take to leave before its child is ended, seconds.
+    hang_grace_seconds: float = Field(default=30, gt=0, le=3600)
     #: Shift of the database clock, milliseconds; tests only.
     clock_offset_ms: int = 0
     #: Workflow types that are switched off, separated by commas.

@@ -62,16 +62,18 @@ class Drain:
         self, queues: Sequence[str], *, max_claims: int | None, max_seconds: float | None
     ) -> int:
         """Run what is due until nothing is, or the budget is used up; return how many ran."""
-        for queue in queues:
-            with suppress(HintsUnavailable):
-                self._machine.hints.hints.clear_bell(queue)
+        if not self._machine.is_stopping():
+            for queue in queues:
+                with suppress(HintsUnavailable):
+                    self._machine.hints.hints.clear_bell(queue)
         ran = 0
         until = time.monotonic() + max_seconds if max_seconds is not None else float("inf")
         while (max_claims is None or ran < max_claims) and time.monotonic() < until:
             turn = ran % len(queues) if queues else 0
             if not self.run_once([*queues[turn:], *queues[:turn]]):
-                return ran
+                break
             ran += 1
+        # Left by the budget, by a stop request, or behind too many stale candidates.
         for queue in queues:
             self.ring_if_due(queue)
         return ran

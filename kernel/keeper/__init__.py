@@ -9,8 +9,8 @@ acts on processes of its own worker.
 
 **Slots.** One anonymous shared mapping, made before the children are forked. Every area has one
 writer: a child publishes its claims (workflow_id, token, deadline, the step that has to come home
-first) under a sequence number; the keeper publishes its beat, the stop request, and the tokens it
-found lost. No lock is shared, so no death can leave one locked.
+first) in two copies that take turns; the keeper publishes its beat, the stop request, and the
+tokens it found lost. No lock is shared, so no death can leave one locked.
 
 ```
 child   takes a claim ─▶ publishes it ─▶ … ─▶ withdraws it
@@ -28,8 +28,8 @@ keeper  every 0.25 s: beat · read slots · dead child? free its claims · past 
 | the whole worker | the leases run out |
 
 A claim past its deadline has its child killed (SIGKILL, GIL or not); the step it was in is named as
-culprit, so that only this one counts a recovery; a token flagged as lost for 10 s likewise. While
-MongoDB does not answer nobody is killed for a deadline: engine work waits for it.
+culprit, so that only this one counts a recovery; a token flagged as lost for 10 s likewise. Engine
+work moves its deadline on with every try, so waiting for MongoDB kills nobody.
 """
 
 from __future__ import annotations

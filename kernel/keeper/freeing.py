@@ -17,7 +17,8 @@ def free_claim(
 ) -> bool:
     """Give a dead holder's claim back at once; tell whether it still held it.
 
-    `culprit` names the step its death is blamed on; without one, every running step is suspected.
+    `culprit` names the step its death is blamed on; without one, every running step is suspected,
+    with `NOBODY` none is.
     On repeat: it has moved on, nothing happens.
 
     Raises:

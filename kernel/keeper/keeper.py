@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +14,8 @@ from kernel.engine.hinting import HintWriter
 from kernel.errors import KernelError
 from kernel.keeper.freeing import free_claim
 from kernel.keeper.processes import Process
-from kernel.keeper.slots import ClaimSlots, PublishedChild
+from kernel.keeper.slots import ClaimSlots, PublishedChild, PublishedClaim
+from kernel.protocol import owning
 from kernel.store import InstanceStore, WorkerBeats
 from kernel.store.workers import Served
 
@@ -24,6 +26,10 @@ _SILENT_RETRY_SECONDS: Final = 1.0
 _WORKER_BEAT_SECONDS: Final = 5.0
 #: A child that ignores the loss of its claim this long is ended.
 _LOST_GRACE_SECONDS: Final = 10.0
+#: How long the keeper waits for the end of a child it killed, to bury it in the same turn.
+_DEATH_SECONDS: Final = 1.0
+#: Longest time one duty may wait for MongoDB; shorter than what children take for silence.
+_DUTY_SECONDS: Final = 3.0
 
 
 @dataclass(slots=True)
@@ -32,6 +38,12 @@ class _Condemned:
 
     token: str | None = None
     step: str | None = None
+
+    def culprit_of(self, token: str) -> str | None:
+        """Return the step a claim's freeing blames: none of them for a bystander."""
+        if self.token is None:
+            return None
+        return self.step if token == self.token else owning.NOBODY
 
 
 class Keeper:
@@ -48,8 +60,11 @@ class Keeper:
         lease_ms: int,
         queues: Callable[[], Sequence[str]],
         served: Sequence[Served],
+        bounded: Callable[[float], AbstractContextManager[None]],
     ) -> None:
         self._slots = slots
+        self._bounded = bounded
+        self._duty_seconds = min(_DUTY_SECONDS, lease_ms / 3000)
         self._store = store
         self._beats = beats
         self._hints = hints
@@ -57,7 +72,6 @@ class Keeper:
         self._lease_ms = lease_ms
         self._queues = queues
         self._served = tuple(served)
-        self._stop_requested = False
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._next_renewal = 0.0
@@ -69,41 +83,41 @@ class Keeper:
     def start(self) -> None:
         """Begin keeping; the first beat is written before this returns. On repeat: nothing."""
         if self._thread is None:
-            self._slots.write_keeper(beat=time.monotonic(), stop=self._stop_requested)
+            self._slots.write_beat(time.monotonic())
             self._thread = threading.Thread(target=self._run, name="baton-keeper", daemon=True)
             self._thread.start()
 
     def request_stop(self) -> None:
         """Ask the children to finish their step and hand back. On repeat: nothing."""
-        self._stop_requested = True
-        self._slots.write_keeper(beat=time.monotonic(), stop=True)
+        self._slots.request_stop()
 
     def stop(self) -> None:
         """End the thread, after the pool has ended. On repeat: nothing."""
         self._stopped.set()
         if self._thread is not None:
-            self._thread.join(timeout=_SILENT_RETRY_SECONDS)
+            self._thread.join(timeout=2 * _DUTY_SECONDS)
+        self._guarded(self._bury_dead)  # those that died while the pool was ending
         self._forget_worker()
 
     def _run(self) -> None:
         while not self._stopped.wait(_TURN_SECONDS):
-            self._slots.write_keeper(beat=time.monotonic(), stop=self._stop_requested)
-            children = [
-                child for index in range(self._slots.children) if (child := self._slots.read(index))
-            ]
-            for duty in (self._bury_dead, self._renew_due, self._end_hung, self._say_here):
-                self._guarded(duty, children)
+            for duty in (self._renew_due, self._bury_dead, self._end_hung, self._say_here):
+                self._slots.write_beat(time.monotonic())
+                self._guarded(duty)
 
-    def _guarded(
-        self, duty: Callable[[list[PublishedChild]], None], children: list[PublishedChild]
-    ) -> None:
+    def _guarded(self, duty: Callable[[list[PublishedChild]], None]) -> None:
         """One duty's failure must not end the others: this thread is what keeps claims alive."""
         try:
-            duty(children)
+            with self._bounded(self._duty_seconds):
+                duty(self._published())
         except KernelError as exc:
             log.warning("%s: %s", duty.__name__.strip("_"), exc)
         except Exception:
             log.exception("%s failed", duty.__name__.strip("_"))
+
+    def _published(self) -> list[PublishedChild]:
+        indexes = range(self._slots.children)
+        return [child for index in indexes if (child := self._slots.read(index))]
 
     def _bury_dead(self, children: list[PublishedChild]) -> None:
         for child in children:
@@ -111,13 +125,12 @@ class Keeper:
                 continue
             reason = self._condemned.get(child.process, _Condemned())
             for claim in child.claims:
-                culprit = reason.step if claim.token == reason.token else None
                 free_claim(
                     self._store,
                     self._hints,
                     workflow_id=claim.workflow_id,
                     token=claim.token,
-                    culprit=culprit,
+                    culprit=reason.culprit_of(claim.token),
                 )
             self._condemned.pop(child.process, None)
             self._buried.add(child.process)
@@ -127,7 +140,7 @@ class Keeper:
         if now < self._next_renewal:
             return
         self._next_renewal = now + min(_SILENT_RETRY_SECONDS, self._lease_ms / 3000)
-        alive = [child for child in children if child.process not in self._buried]
+        alive = [child for child in children if not child.process.is_dead()]
         claims = [(c.workflow_id, c.token) for child in alive for c in child.claims]
         lost = self._store.renew(claims, lease_ms=self._lease_ms)
         self._next_renewal = now + self._lease_ms / 3000
@@ -144,16 +157,21 @@ class Keeper:
                 ignored = now - self._lost_since.get(claim.token, now) > _LOST_GRACE_SECONDS
                 if claim.deadline < now or ignored:
                     why = "ignores that its claim is lost" if ignored else "is past its deadline"
-                    log.error(
-                        "child %d ends: step %s of %s %s",
-                        child.process.pid,
-                        claim.step,
-                        claim.workflow_id,
-                        why,
-                    )
-                    self._condemned[child.process] = _Condemned(claim.token, claim.step)
-                    child.process.kill()
+                    self._end(child, claim, why)
                     break
+
+    def _end(self, child: PublishedChild, claim: PublishedClaim, why: str) -> None:
+        log.error(
+            "child %d ends: step %s of %s %s", child.process.pid, claim.step, claim.workflow_id, why
+        )
+        self._condemned[child.process] = _Condemned(claim.token, claim.step)
+        child.process.kill()
+        until = time.monotonic() + _DEATH_SECONDS
+        while not child.process.is_dead() and time.monotonic() < until:
+            time.sleep(0.01)
+        # At once, before a successor overwrites what this child published: only here is known
+        # which step its death is blamed on.
+        self._bury_dead([child])
 
     def _say_here(self, children: list[PublishedChild]) -> None:
         now = time.monotonic()
@@ -166,7 +184,7 @@ class Keeper:
             served=self._served,
             children=self._slots.children,
             claims=sum(len(child.claims) for child in children),
-            stopping=self._stop_requested,
+            stopping=self._slots.stop_requested(),
         )
 
     def _forget_worker(self) -> None:

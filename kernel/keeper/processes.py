@@ -37,9 +37,17 @@ class Process:
 
     def kill(self) -> None:
         """Send SIGKILL, only if it is still the process that is meant. On repeat: nothing."""
-        if not self.is_dead():
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+        try:
+            handle = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return
+        try:
+            # The handle keeps meaning one process, so a pid reused after this look is not hit.
+            if not self.is_dead():
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+        finally:
+            os.close(handle)
 
 
 def _stat(pid: int) -> list[str] | None:

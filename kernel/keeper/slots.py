@@ -1,8 +1,9 @@
 """Shared memory between a worker's main process and its children: one writer an area, no lock.
 
-A child's area holds its process and up to `CLAIMS` published claims under a sequence number that is
-odd while it is being written. The keeper's areas hold its beat, the stop request and, beside each
-claim, the token it found lost.
+A child's area holds two copies of what it publishes, and a version whose parity says which of them
+counts. The child writes the other copy and then turns the version, so whatever stops it half-way (a
+death, or a sibling thread that keeps the GIL) leaves the last whole copy in force. The keeper's
+areas hold its beat, the stop request and, beside each child, the tokens it found lost.
 """
 
 from __future__ import annotations
@@ -17,11 +18,16 @@ from kernel.keeper.processes import Process
 #: Claims one child can publish at once.
 CLAIMS: Final = 32
 
-_HEADER: Final = struct.Struct("<dB7x")  # keeper's beat (monotonic seconds), stop request
-_CHILD: Final = struct.Struct("<IIQ")  # sequence, pid, process start
-_CLAIM: Final = struct.Struct("<B3x40s40sd100s4x")  # used, workflow_id, token, deadline, step
-_LOST: Final = struct.Struct("<40s")
-_CHILD_SIZE: Final = _CHILD.size + CLAIMS * (_CLAIM.size + _LOST.size)
+# Native formats: only they store a number in one piece, so that it is never seen half written.
+_BEAT: Final = struct.Struct("@d")  # the keeper's beat, monotonic seconds
+_STOP: Final = struct.Struct("@B7x")  # stop request
+_VERSION: Final = struct.Struct("@I4x")
+_CHILD: Final = struct.Struct("@II4xQ")  # claims published, pid, process start
+_CLAIM: Final = struct.Struct("@40s40sd100s4x")  # workflow_id, token, deadline, step
+_LOST: Final = struct.Struct("@40s")
+_HEADER_SIZE: Final = _BEAT.size + _STOP.size
+_COPY_SIZE: Final = _CHILD.size + CLAIMS * _CLAIM.size
+_AREA_SIZE: Final = _VERSION.size + 2 * _COPY_SIZE + CLAIMS * _LOST.size
 _READS_MAX: Final = 50
 
 
@@ -37,7 +43,7 @@ class PublishedClaim:
 
 @dataclass(frozen=True, slots=True)
 class PublishedChild:
-    """A child's area as read in one piece."""
+    """What a child published, read in one piece."""
 
     index: int
     process: Process
@@ -49,53 +55,50 @@ class ClaimSlots:
 
     def __init__(self, children: int) -> None:
         self.children = children
-        self._memory = mmap.mmap(-1, _HEADER.size + children * _CHILD_SIZE)
+        self._memory = mmap.mmap(-1, _HEADER_SIZE + children * _AREA_SIZE)
 
-    def write_keeper(self, *, beat: float, stop: bool) -> None:
-        """Publish the keeper's beat and whether children should stop (the keeper writes this)."""
-        _HEADER.pack_into(self._memory, 0, beat, stop)
+    def write_beat(self, beat: float) -> None:
+        """Say that the keeper is alive (the keeper's thread writes this)."""
+        _BEAT.pack_into(self._memory, 0, beat)
 
     def beat(self) -> float:
         """Return when the keeper was last alive, in monotonic seconds; 0 before its first beat."""
-        return float(_HEADER.unpack_from(self._memory, 0)[0])
+        return float(_BEAT.unpack_from(self._memory, 0)[0])
+
+    def request_stop(self) -> None:
+        """Ask every child to stop, for good. On repeat: nothing."""
+        _STOP.pack_into(self._memory, _BEAT.size, 1)
 
     def stop_requested(self) -> bool:
         """Tell whether the worker was asked to stop."""
-        return bool(_HEADER.unpack_from(self._memory, 0)[1])
+        return bool(_STOP.unpack_from(self._memory, _BEAT.size)[0])
 
     def publish(self, index: int, process: Process, claims: list[PublishedClaim]) -> None:
         """Write a child's area (the child writes this, one thread at a time)."""
         assert len(claims) <= CLAIMS
-        base = self._base(index)
-        sequence = _CHILD.unpack_from(self._memory, base)[0] | 1
-        _CHILD.pack_into(self._memory, base, sequence, process.pid, process.started)
-        for number in range(CLAIMS):
-            at = base + _CHILD.size + number * _CLAIM.size
-            if number < len(claims):
-                claim = claims[number]
-                _CLAIM.pack_into(
-                    self._memory, at, 1, claim.workflow_id.encode(), claim.token.encode(),
-                    claim.deadline, (claim.step or "").encode(),
-                )  # fmt: skip
-            else:
-                self._memory[at] = 0
-        after = (sequence + 1) & 0xFFFFFFFF
-        _CHILD.pack_into(self._memory, base, after, process.pid, process.started)
+        area = self._area(index)
+        version = _VERSION.unpack_from(self._memory, area)[0] + 1
+        copy = _copy(area, version)
+        _CHILD.pack_into(self._memory, copy, len(claims), process.pid, process.started)
+        for number, claim in enumerate(claims):
+            _CLAIM.pack_into(
+                self._memory, copy + _CHILD.size + number * _CLAIM.size, claim.workflow_id.encode(),
+                claim.token.encode(), claim.deadline, (claim.step or "").encode(),
+            )  # fmt: skip
+        _VERSION.pack_into(self._memory, area, version & 0xFFFFFFFF)
 
     def read(self, index: int) -> PublishedChild | None:
-        """Return a child's area, or None: never used, or its writer died while writing it."""
-        base = self._base(index)
+        """Return what a child published last, or None: nobody has used this area.
+
+        Also None when the child published again during every one of many tries; look again then.
+        """
+        area = self._area(index)
         for _ in range(_READS_MAX):
-            before, pid, started = _CHILD.unpack_from(self._memory, base)
-            if pid == 0:
-                return None
-            raw = self._memory[base + _CHILD.size : base + _CHILD.size + CLAIMS * _CLAIM.size]
-            after = _CHILD.unpack_from(self._memory, base)[0]
-            if before == after and before % 2 == 0:
-                claims = tuple(
-                    claim for fields in _CLAIM.iter_unpack(raw) if (claim := _claim(fields))
-                )
-                return PublishedChild(index, Process(pid, started), claims)
+            version = _VERSION.unpack_from(self._memory, area)[0]
+            copy = _copy(area, version)
+            raw = self._memory[copy : copy + _COPY_SIZE]
+            if version == _VERSION.unpack_from(self._memory, area)[0]:
+                return _child(index, raw)
         return None
 
     def flag_lost(self, index: int, tokens: list[str]) -> None:
@@ -107,24 +110,36 @@ class ClaimSlots:
     def lost(self, index: int) -> set[str]:
         """Return the tokens of a child that the keeper found lost."""
         found = (
-            _LOST.unpack_from(self._memory, self._lost_at(index, number))[0].rstrip(b"\0")
+            _text(_LOST.unpack_from(self._memory, self._lost_at(index, number))[0])
             for number in range(CLAIMS)
         )
-        return {token.decode() for token in found if token}
+        return {token for token in found if token}
 
-    def _base(self, index: int) -> int:
+    def _area(self, index: int) -> int:
         assert 0 <= index < self.children
-        return _HEADER.size + index * _CHILD_SIZE
+        return _HEADER_SIZE + index * _AREA_SIZE
 
     def _lost_at(self, index: int, number: int) -> int:
-        return self._base(index) + _CHILD.size + CLAIMS * _CLAIM.size + number * _LOST.size
+        return self._area(index) + _VERSION.size + 2 * _COPY_SIZE + number * _LOST.size
 
 
-def _claim(fields: tuple[int, bytes, bytes, float, bytes]) -> PublishedClaim | None:
-    used, workflow_id, token, deadline, step = fields
-    if not used:
+def _copy(area: int, version: int) -> int:
+    """Return where the copy begins that this version counts."""
+    return area + _VERSION.size + version % 2 * _COPY_SIZE
+
+
+def _child(index: int, raw: bytes) -> PublishedChild | None:
+    count, pid, started = _CHILD.unpack_from(raw)
+    if pid == 0:
         return None
-    name = step.rstrip(b"\0").decode(errors="replace")
-    return PublishedClaim(
-        workflow_id.rstrip(b"\0").decode(), token.rstrip(b"\0").decode(), deadline, name or None
+    rows = _CLAIM.iter_unpack(raw[_CHILD.size : _CHILD.size + count * _CLAIM.size])
+    claims = tuple(
+        PublishedClaim(_text(workflow_id), _text(token), deadline, _text(step) or None)
+        for workflow_id, token, deadline, step in rows
     )
+    return PublishedChild(index, Process(pid, started), claims)
+
+
+def _text(raw: bytes) -> str:
+    # A token read while it is being flagged may be cut short; then it names no claim.
+    return raw.rstrip(b"\0").decode(errors="replace")

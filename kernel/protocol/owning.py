@@ -99,9 +99,14 @@ def free_dead(instance: WorkflowInstance, culprit: str | None) -> Commit:
     return Commit(label="free dead", guard=guard, stages=(changes,), releases=True)
 
 
-def defer_incompatible(instance: WorkflowInstance, fingerprint_here: str) -> Commit:
-    """Leave an instance of another step protocol alone, and say so; guarded by what was read."""
-    until = Now(1000 * limits.INCOMPATIBLE_DEFER_SECONDS)
+def defer_incompatible(
+    instance: WorkflowInstance, fingerprint_here: str, *, seconds: int
+) -> Commit:
+    """Leave an instance of another step protocol alone, and say so; guarded by what was read.
+
+    `seconds` is how long: short while a worker is about that knows the protocol.
+    """
+    until = Now(1000 * seconds)
     detail = f"stored {instance.definition_fingerprint[:12]}, here {fingerprint_here[:12]}"
     changes: Changes = {
         **released(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import Counter
 from collections.abc import Callable
@@ -10,8 +11,8 @@ from typing import Final
 
 from kernel.engine.hinting import HintWriter
 from kernel.errors import KernelError
+from kernel.reconcile import lost_candidates
 from kernel.reconcile.due_waits import activate_due_waits
-from kernel.reconcile.lost_candidates import push_lost_candidates
 from kernel.reconcile.pending_signals import match_pending_signals
 from kernel.reconcile.turn import Turn
 from kernel.signals import SignalDelivery
@@ -29,9 +30,13 @@ _TURNS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciled:
-    """What one run found, by part; `ran` is False when another process was at it."""
+    """What one run found, by part; `ran` is False when another process was at it.
+
+    `lanes_whole` says that every due instance has been pushed since the run began.
+    """
 
     ran: bool
+    lanes_whole: bool = False
     found: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
@@ -54,7 +59,7 @@ class Reconciler:
         self._holder = holder
         self._parts: dict[str, Callable[[], Turn]] = {
             "due_waits": lambda: activate_due_waits(scan, store, hints, limit=_BOUND),
-            "lost_candidates": lambda: push_lost_candidates(
+            lost_candidates.PART: lambda: lost_candidates.push_lost_candidates(
                 scan, hints, leases, duty=DUTY, holder=holder, limit=_BOUND
             ),
             "pending_signals": lambda: match_pending_signals(
@@ -62,10 +67,11 @@ class Reconciler:
             ),
         }
 
-    def run(self) -> Reconciled:
+    def run(self, *, rebuild: bool = False) -> Reconciled:
         """Run every part until its work is done; return what had been lost.
 
-        On repeat: nothing is left to find. Two at once: the second returns at once.
+        With `rebuild`, after Redis lost everything: from the oldest instance on and however many
+        there are. On repeat: nothing is left to find. Two at once: the second returns at once.
 
         Raises:
             StoreUnavailable: MongoDB did not answer at all.
@@ -76,7 +82,9 @@ class Reconciler:
         failed: dict[str, str] = {}
         try:
             open_parts = dict(self._parts)
-            for _ in range(_TURNS):
+            if rebuild:
+                self._leases.keep_cursor(DUTY, self._holder, lost_candidates.PART, None)
+            for _ in itertools.count() if rebuild else range(_TURNS):
                 for name, part in list(open_parts.items()):
                     turn = self._part(name, part, failed)
                     found[name] += turn.found
@@ -88,7 +96,8 @@ class Reconciler:
                     break
         finally:
             self._leases.release(DUTY, self._holder)
-        return Reconciled(ran=True, found=dict(found), failed=failed)
+        is_whole = rebuild and not {lost_candidates.PART} & (open_parts.keys() | failed.keys())
+        return Reconciled(ran=True, lanes_whole=is_whole, found=dict(found), failed=failed)
 
     def _part(self, name: str, part: Callable[[], Turn], failed: dict[str, str]) -> Turn:
         try:

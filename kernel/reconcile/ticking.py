@@ -16,6 +16,7 @@ from kernel.hints import NoHints
 from kernel.model import InstanceStatus
 from kernel.protocol import owning
 from kernel.reconcile.due_waits import activate, activate_due_waits
+from kernel.reconcile.duties import Reconciled
 from kernel.store import InstanceScan, InstanceStore
 
 log: Final = logging.getLogger("baton.tick")
@@ -35,7 +36,7 @@ class Ticker:
         store: InstanceStore,
         scan: InstanceScan,
         hints: HintWriter,
-        rebuild: Callable[[], object],
+        rebuild: Callable[[], Reconciled],
     ) -> None:
         self._store = store
         self._scan = scan
@@ -52,8 +53,9 @@ class Ticker:
         try:
             if not self._hints.hints.marker_present():
                 log.warning("Redis lost its hints; rebuilding them from MongoDB")
-                self._rebuild()
-                self._hints.hints.set_marker()
+                # Otherwise another process is at it, or it failed: the next tick looks again.
+                if self._rebuild().lanes_whole:
+                    self._hints.hints.set_marker()
             return sum(self._timers(q) + self._leases(q) + self._bell(q) for q in queues)
         except HintsUnavailable as exc:
             log.info("tick without Redis: %s", exc)

@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from kernel.config import KernelConfig
@@ -104,7 +105,9 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
         machine=machine,
         drain=Drain(machine, types_off=config.types_off, is_served=beats.is_served),
         reconciler=reconciler,
-        ticker=Ticker(store=store, scan=scan, hints=hints, rebuild=reconciler.run),
+        ticker=Ticker(
+            store=store, scan=scan, hints=hints, rebuild=partial(reconciler.run, rebuild=True)
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from kernel import limits
 from kernel.store.clock import StoreClock
 from kernel.store.connection import Connection, translated
 from kernel.store.schema import WORKERS
@@ -68,6 +69,11 @@ class WorkerBeats:
         """Remove a worker that has stopped in good order. On repeat: nothing."""
         with translated():
             self._workers.delete_one({"_id": owner})
+
+    def is_served(self, fingerprint: str) -> bool:
+        """Tell whether a worker that knows this definition was heard of lately (limits)."""
+        seen = self.seen(within_seconds=limits.WORKER_SEEN_SECONDS)
+        return any(one.fingerprint == fingerprint for beat in seen for one in beat.served)
 
     def seen(self, *, within_seconds: float) -> list[WorkerBeat]:
         """Return the workers heard of within that time, by owner."""

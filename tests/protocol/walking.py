@@ -266,7 +266,7 @@ class Walk:
             self.commit(commit)
 
     def _defer(self) -> None:
-        self.commit(owning.defer_incompatible(self.instance, "f" * 64))
+        self.commit(owning.defer_incompatible(self.instance, "f" * 64, seconds=60))
 
     def _raise(self) -> None:
         if self.instance.priority > 0:
