@@ -1,4 +1,8 @@
-"""Why a workflow does not move, in one sentence made of stored facts (design 6.1)."""
+"""Why a workflow does not move, in one sentence made of stored facts (design 6.1).
+
+Guarantees that nothing is guessed: what is not stored, or derived from beats, is said to be
+unknown. Leaves to others: storing the reason with the transition that blocks (`kernel.protocol`).
+"""
 
 from __future__ import annotations
 

@@ -85,6 +85,12 @@ class BatonEnv(BaseSettings):
     def _upper(cls, value: object) -> object:
         return value.upper() if isinstance(value, str) else value
 
+    @field_validator("mongo_url", mode="before")
+    @classmethod
+    def _empty_mongo_is_default(cls, value: object) -> object:
+        default = cls.model_fields["mongo_url"].default
+        return default if isinstance(value, str) and not value.strip() else value
+
     @field_validator("mongo_url")
     @classmethod
     def _mongo(cls, value: str) -> str:

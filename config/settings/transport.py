@@ -49,7 +49,8 @@ broker_transport_options: dict[str, Any] = (
     if _redis
     else {"confirm_publish": False, "max_retries": 0, "interval_start": 0}
 )
-broker_pool_limit = 4
+# Flower runs several inspections at once, and each needs two connections.
+broker_pool_limit = 16
 
 task_serializer = "json"
 result_serializer = "json"

@@ -1,4 +1,8 @@
-"""The publisher's side of a workflow: a plan can be imported anywhere, it holds no code."""
+"""The publisher's side of a workflow: a plan can be imported anywhere, it holds no code.
+
+Guarantees that a plan which exists can be run: names, dependencies and cycles are checked when it
+is written. Leaves to others: the code behind its steps (`kernel.definition.definition`).
+"""
 
 from __future__ import annotations
 

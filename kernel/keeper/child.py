@@ -1,4 +1,8 @@
-"""The child's side: publishes claims, heeds lost flags, renews itself if the keeper is silent."""
+"""The child's side: publishes claims, heeds lost flags, renews itself if the keeper is silent.
+
+Guarantees that what the slot says is what this child holds, written by this child alone. Leaves to
+the keeper: renewing, and ending this process when it hangs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The keeper's thread in a worker's main process: renews, flags, kills, frees, says who is here."""
+"""The keeper's thread in a worker's main process: renews, flags, kills, frees, says who is here.
+
+Guarantees that one duty's failure does not end the others, and that only children of this worker
+are killed. Leaves to others: whose a claim is (MongoDB), and what the child does with a lost one.
+"""
 
 from __future__ import annotations
 

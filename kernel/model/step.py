@@ -1,4 +1,8 @@
-"""One step of an instance: where it is, what it tried, what it waits for (design 1.3)."""
+"""One step of an instance: where it is, what it tried, what it waits for (design 1.3).
+
+Guarantees that facts a newer version wrote are read without complaint, and none is changed in
+place. Leaves to others: which transition writes what (`kernel.protocol`).
+"""
 
 from __future__ import annotations
 

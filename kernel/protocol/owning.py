@@ -1,4 +1,9 @@
-"""Transitions that do not need a claim, or that give one (pure, design 1.4)."""
+"""Transitions that do not need a claim, or that give one (pure, design 1.4).
+
+Guarantees that each names what must still be true: a token, nobody's claim together with the
+revision that was read, or a status. Leaves to others: when to try them (`kernel.engine`,
+`kernel.reconcile`).
+"""
 
 from __future__ import annotations
 

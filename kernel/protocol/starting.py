@@ -1,4 +1,8 @@
-"""Registering work: one biz_key, one instance, for ever (pure, design 1.4)."""
+"""Registering work: one biz_key, one instance, for ever (pure, design 1.4).
+
+Guarantees that of racing registrations one starts the execution, and that an old round loses
+against a new one. Leaves to others: the hints that follow (`kernel.publish`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One reconciliation run: every part in turn, under a lease, apart from the others' failure."""
+"""One reconciliation run: every part in turn, under a lease, apart from the others' failure.
+
+Guarantees that a run is bounded, resumable and alone. Leaves to others: what each part looks for.
+"""
 
 from __future__ import annotations
 

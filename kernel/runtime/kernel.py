@@ -1,4 +1,8 @@
-"""One `Kernel` per process: everything a host needs, and nothing it could do wrong by hand."""
+"""One `Kernel` per process: everything a host needs, and nothing it could do wrong by hand.
+
+Guarantees that what it names is wired right, and that errors are the kernel's own. Leaves to
+others: everything it does; every method hands on to one part.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Builds every part of one kernel from its configuration, once."""
+"""Builds every part of one kernel from its configuration, once.
+
+Guarantees that building touches no network. Leaves to others: using the parts
+(`kernel.runtime.kernel`).
+"""
 
 from __future__ import annotations
 
