@@ -6,15 +6,14 @@ import pytest
 
 from jobs.dispatch import relay
 from jobs.runtime import using_kernel
-from kernel import Kernel, KernelConfig
+from kernel import Kernel
+from tests.kit.kernels import MakeKernel
 
 
 @pytest.fixture
-def kernel(mongo_url: str, mongo_db_name: str, transactional_db: None) -> Iterator[Kernel]:
+def kernel(make_kernel: MakeKernel, transactional_db: None) -> Iterator[Kernel]:
     """A kernel without hints on this test's own database."""
-    kernel = Kernel.connect(KernelConfig(mongo_url=mongo_url, database=mongo_db_name, lease=5))
-    kernel.ensure_schema()
+    kernel = make_kernel(with_redis=False, lease=5)
     relay.breaker.succeeded()
     with using_kernel(kernel):
         yield kernel
-    kernel.close()

@@ -10,18 +10,17 @@ from jobs.dispatch import relay
 from jobs.models import ContentJob
 from jobs.runtime import using_kernel
 from jobs.services import content
-from kernel import Kernel, KernelConfig
+from kernel import Kernel
+from tests.kit.kernels import MakeKernel
 
 
 @pytest.fixture
-def kernel(mongo_url: str, mongo_db_name: str) -> Iterator[Kernel]:
+def kernel(make_kernel: MakeKernel) -> Iterator[Kernel]:
     """A kernel without hints on this test's own database."""
-    kernel = Kernel.connect(KernelConfig(mongo_url=mongo_url, database=mongo_db_name, lease=5))
-    kernel.ensure_schema()
+    kernel = make_kernel(with_redis=False, lease=5)
     relay.breaker.succeeded()
     with using_kernel(kernel):
         yield kernel
-    kernel.close()
 
 
 @pytest.fixture

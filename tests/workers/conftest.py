@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from kernel import Kernel, KernelConfig
+from kernel import Kernel
 from tests.api.callers import caller
 from tests.api.pages import pages  # noqa: F401 -- a fixture
+from tests.kit.kernels import MakeKernel
 from tests.kit.processes import Child, python
 
 Start = Callable[..., Child]
@@ -31,12 +32,9 @@ def stack_env(
 
 
 @pytest.fixture
-def kernel(mongo_url: str, mongo_db_name: str) -> Iterator[Kernel]:
+def kernel(make_kernel: MakeKernel) -> Kernel:
     """A kernel that looks at what the processes do."""
-    kernel = Kernel.connect(KernelConfig(mongo_url=mongo_url, database=mongo_db_name, lease=5))
-    kernel.ensure_schema()
-    yield kernel
-    kernel.close()
+    return make_kernel(with_redis=False, lease=5)
 
 
 @pytest.fixture

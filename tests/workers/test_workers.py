@@ -110,7 +110,11 @@ def test_garbage_in_the_queue_stops_nobody(
     for raw in garbage():
         redis_client.lpush(queue, raw)
     web = start_web()
-    job = finished(web, token, post(web, token, f"{pages}/bridges.html"))
+    job_id = post(web, token, f"{pages}/bridges.html")
+    try:
+        job = finished(web, token, job_id)
+    except AssertionError as late:
+        raise AssertionError("\n".join(["the worker said:", *worker.lines[-20:]])) from late
     assert job["status"] == "ready"
     eventually(lambda: redis_client.llen(queue) == 0, 20, "the queue was never emptied")
     eventually(
