@@ -12,7 +12,7 @@ import pytest
 
 from kernel import Definition, InstanceStatus, Kernel, KernelConfig, Plan, Step, WorkflowInstance
 from kernel.definition import Activity
-from kernel.protocol import beginning, readiness
+from kernel.protocol import beginning, finalizing, readiness
 from kernel.store import Connection, InstanceStore
 from kernel.testing import TimeShift, run_until_idle
 
@@ -93,7 +93,9 @@ class DeadWorker:
         )
         assert stored is not None, "the instance is not claimable"
         ready = readiness.ready_steps(stored.instance, stored.now)
-        if ready and stored.instance.status is InstanceStatus.RUNNING:
+        if stored.instance.finalizer is not None:
+            assert store.commit(finalizing.begin(stored.instance))
+        elif ready and stored.instance.status is InstanceStatus.RUNNING:
             assert store.commit(beginning.begin(stored.instance, ready))
         if lease_over:
             TimeShift(kernel).advance(seconds=LEASE_SECONDS + 1)
