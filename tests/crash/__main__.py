@@ -17,22 +17,22 @@ from typing import Any
 from tests.crash.kills import How, When
 from tests.crash.lab import Lab, open_lab
 from tests.crash.report import last_line, row
-from tests.crash.scenarios import SCENARIOS
+from tests.crash.scenarios import MATRIX
 from tests.kit import servers
 
 
 def main() -> int:
     """Walk every scenario in several labs at once; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
-    parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
+    parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help=", ".join(MATRIX))
     parser.add_argument("--every-way", action="store_true", help="each boundary in all four ways")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     chosen = parser.parse_args()
-    unknown = [name for name in chosen.scenario if name not in SCENARIOS]
+    unknown = [name for name in chosen.scenario if name not in MATRIX]
     if unknown:
-        parser.error(f"no scenario {unknown[0]}; there are {', '.join(SCENARIOS)}")
+        parser.error(f"no scenario {unknown[0]}; there are {', '.join(MATRIX)}")
     hows: list[How | None] = [*How] if chosen.every_way else [None]
-    walks = list(product(chosen.scenario or SCENARIOS, When, hows))
+    walks = list(product(chosen.scenario or MATRIX, When, hows))
     with _labs(chosen.jobs) as labs, ThreadPoolExecutor(chosen.jobs) as pool:
         rows = list(pool.map(lambda walk: _walk(labs, *walk), walks))
     _say(last_line(rows))

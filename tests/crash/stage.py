@@ -4,6 +4,8 @@ Guarantees that nothing is connected before it is used, so that a scenario may f
 what is done to the scenario.
 """
 
+import os
+import traceback
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
@@ -18,6 +20,8 @@ from tests.crash.world import LEASE_SECONDS, World
 QUEUE = "crash"
 #: Rounds of looking after which an instance that has not ended never will.
 _ROUNDS_MAX = 12
+#: Exit status of a forked child whose call raised.
+_FAILED = 70
 
 
 class Stage:
@@ -96,6 +100,24 @@ class Stage:
         self.kernel.tick()
         self.kernel.reconcile()
         self.kernel.drain([queue])
+
+
+def in_another_process(call: Callable[[], int]) -> int:
+    """Fork, let the child return `call()` as its exit status, and wait for it; minus its signal.
+
+    Nothing may be connected in this process yet.
+    """
+    child = os.fork()
+    if child == 0:
+        code = _FAILED
+        try:
+            code = call()
+        except BaseException:  # noqa: BLE001 - a forked child must not go on as its parent
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
 
 
 def connected(config: KernelConfig, definitions: Iterable[Definition]) -> Kernel:

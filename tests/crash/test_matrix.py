@@ -12,11 +12,11 @@ import pytest
 from tests.crash.kills import When
 from tests.crash.lab import Lab
 from tests.crash.report import PROPERTY, row
-from tests.crash.scenarios import SCENARIOS
+from tests.crash.scenarios import MATRIX
 
 
 @pytest.mark.parametrize("when", When)
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", MATRIX)
 def test_death_at_any_boundary_ends_right(
     lab: Lab, scenario: str, when: When, record_property: Callable[[str, object], None]
 ) -> None:

@@ -23,7 +23,10 @@ SCENARIOS: dict[str, tuple[str, str]] = {
     "cancel": ("dispatching", "Cancel"),
     "dispatch-recovery": ("dispatching", "Recovery"),
     "article": ("dispatching", "Article"),
+    "poison": ("poison", "Poison"),
 }
+#: Those that are killed at every boundary; the others do the killing themselves.
+MATRIX: tuple[str, ...] = tuple(name for name in SCENARIOS if name != "poison")
 
 
 def load(name: str) -> type[Scenario]:
@@ -33,4 +36,4 @@ def load(name: str) -> type[Scenario]:
     return scenario
 
 
-__all__ = ["SCENARIOS", "Scenario", "load"]
+__all__ = ["MATRIX", "SCENARIOS", "Scenario", "load"]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from kernel import ActivityContext, Definition, Plan, Sleep, Step
 from tests.crash.scenarios.scenario import Entries, Scenario
-from tests.crash.stage import QUEUE, Stage, connected
+from tests.crash.stage import QUEUE, Stage, connected, in_another_process
 from tests.crash.world import LEASE_SECONDS, World
 
 MINDED = Plan("crash.minded", queue=QUEUE, steps=["work"])
@@ -42,7 +42,7 @@ class _Minding(Scenario):
         return [world.biz_key(name) for name in NAMES]
 
     def arrange(self, stage: Stage) -> None:
-        self._in_another_process(stage, lambda: self._abandon(stage))
+        assert in_another_process(lambda: self._abandon(stage)) == 0, "the holder outlived its step"
         stage.start(MINDED, "asleep")
         stage.drain()
         self._lose(stage)
@@ -53,25 +53,16 @@ class _Minding(Scenario):
             if (status := stage.find(key).status) != "completed":
                 yield f"{key} ended {status}"
 
-    def _abandon(self, stage: Stage) -> None:
+    def _abandon(self, stage: Stage) -> int:
         stage.start(MINDED, "abandoned")
         stage.drain()
+        return 1
 
     def _lose(self, stage: Stage) -> None:
         """Register an instance without telling Redis."""
         silent = connected(stage.config(with_redis=False), self.definitions(stage))
         silent.start_or_resume(MINDED, biz_key=stage.world.biz_key("lost"), input={"name": "lost"})
         silent.close()
-
-    def _in_another_process(self, stage: Stage, call: Any) -> None:
-        child = os.fork()
-        if child == 0:
-            try:
-                call()
-            finally:
-                os._exit(1)
-        _, status = os.waitpid(child, 0)
-        assert os.waitstatus_to_exitcode(status) == 0, "the holder did not die inside its step"
 
 
 class Tick(_Minding):
