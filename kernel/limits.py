@@ -22,6 +22,8 @@ ERROR_CODE_CHARACTERS = 64
 NAME_CHARACTERS = 100
 BIZ_KEY_BYTES = 512
 PLAN_STEPS = 200
+#: Instances one page for people may hold.
+PAGE_INSTANCES = 1_000
 
 #: Attempts kept per step for people; the totals count all of them.
 ATTEMPTS_KEPT = 10

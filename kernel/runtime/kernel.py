@@ -11,10 +11,11 @@ from contextlib import suppress
 
 from pydantic import ValidationError
 
+from kernel import limits
 from kernel.capacity import Capacity
 from kernel.config import KernelConfig
 from kernel.definition import Definition, Plan
-from kernel.errors import InvalidValue, NotFound, StoreUnavailable
+from kernel.errors import InvalidValue, NotFound, StoreUnavailable, UsageError
 from kernel.explaining import Explanation, explain
 from kernel.keeper import ChildKeeper, ClaimSlots, Keeper
 from kernel.keeper.freeing import free_claim
@@ -188,7 +189,15 @@ class Kernel:
         limit: int = 50,
         after: str | None = None,
     ) -> list[WorkflowInstance]:
-        """Return up to `limit` instances in order of workflow_id, those after `after`."""
+        """Return up to `limit` instances, newest first; `after` is the workflow_id to go on after.
+
+        Raises:
+            UsageError: a limit outside 1 to 1,000.
+            NotFound: there is no instance `after`.
+            StoreUnavailable: no answer.
+        """
+        if not 1 <= limit <= limits.PAGE_INSTANCES:
+            raise UsageError(f"limit must be 1 to {limits.PAGE_INSTANCES}; go on with `after`")
         statuses = [status] if isinstance(status, str) else list(status or ())
         return self._parts.scan.page(status=statuses, workflow_type=type, limit=limit, after=after)
 

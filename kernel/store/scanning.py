@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
+from kernel.errors import NotFound
 from kernel.model import WorkflowInstance
 from kernel.protocol import owning
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored
 from kernel.store.connection import Connection, translated
 from kernel.store.port import Stored
-from kernel.store.schema import CLAIMABLE_INDEX, INSTANCES
+from kernel.store.schema import CLAIMABLE_INDEX, CREATED_INDEX, INSTANCES
 
 _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
 #: What the lanes need of an instance: far less than the instance.
@@ -53,17 +54,31 @@ class InstanceScan:
     def page(
         self, *, status: Sequence[str], workflow_type: str | None, limit: int, after: str | None
     ) -> list[WorkflowInstance]:
-        """Return instances in order of workflow_id after `after`, for people and scripts."""
+        """Return instances, newest first, those after the instance `after`; for people."""
         found: dict[str, Any] = {}
         if status:
             found["status"] = {"$in": list(status)}
         if workflow_type:
             found["type"] = workflow_type
-        if after:
-            found["workflow_id"] = {"$gt": after}
         with translated():
-            rows = list(self._instances.find(found).sort("workflow_id", 1).limit(limit))
+            if after is not None:
+                found |= self._older_than(after)
+            query = self._instances.find(found, hint=CREATED_INDEX)
+            rows = list(query.sort([("created_at", -1), ("workflow_id", -1)]).limit(limit))
         return [WorkflowInstance.model_validate(from_stored(row)) for row in rows]
+
+    def _older_than(self, workflow_id: str) -> dict[str, Any]:
+        last = self._instances.find_one({"workflow_id": workflow_id}, {"created_at": 1})
+        if last is None:
+            raise NotFound(f"no workflow instance {workflow_id!r} to go on after")
+        created = last["created_at"]
+        return {
+            "created_at": {"$lte": created},
+            "$or": [
+                {"created_at": {"$lt": created}},
+                {"created_at": created, "workflow_id": {"$lt": workflow_id}},
+            ],
+        }
 
     def _page(self, found: dict[str, Any], after: Cursor | None) -> dict[str, Any]:
         due: dict[str, Any] = {**found, **self._clock.is_past("claimable_time")}

@@ -27,6 +27,7 @@ _NAMESPACE_EXISTS: Final = 48
 #: Used by hint wherever both claimable indexes fit, so that the planner cannot take the wider one.
 QUEUE_INDEX: Final = "status_queue_claimable_time"
 CLAIMABLE_INDEX: Final = "status_claimable_time_id"
+CREATED_INDEX: Final = "created_at_id"
 
 _VALIDATOR: Final[dict[str, Any]] = {
     "$jsonSchema": {
@@ -63,6 +64,7 @@ _INDEXES: Final = [
         [("status", ASCENDING), ("queue", ASCENDING), ("claimable_time", ASCENDING)],
         name=QUEUE_INDEX,
     ),
+    IndexModel([("created_at", ASCENDING), ("workflow_id", ASCENDING)], name=CREATED_INDEX),
     IndexModel(
         [
             ("blocked_on.resources", ASCENDING),
