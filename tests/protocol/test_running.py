@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from kernel import ActivityContext, InstanceStatus, Kernel, Plan, Step, StepStatus, UnknownWorkflow
+from kernel import (
+    ActivityContext,
+    InstanceStatus,
+    Kernel,
+    NotFound,
+    Plan,
+    Step,
+    StepStatus,
+    UnknownWorkflow,
+    UsageError,
+)
 from kernel.testing import run_until_idle
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 
@@ -174,14 +184,19 @@ def test_a_stopped_process_finishes_its_step_and_hands_the_claim_back(
     assert second.get(workflow_id).output == {"a": "done", "b": "other"}
 
 
-def test_instances_are_listed_in_pages(make_kernel: MakeKernel) -> None:
+def test_instances_are_listed_in_pages_newest_first(make_kernel: MakeKernel) -> None:
     order = definition("test.line", {"a": lambda _: None})
     other = definition("test.other", {"a": Step(lambda _: None)})
     kernel = make_kernel(order, other)
-    ids = sorted(start(kernel, order, biz_key=f"k{n}") for n in range(5))
+    started = [kernel.get(start(kernel, order, biz_key=f"k{n}")) for n in range(5)]
+    newest = sorted(started, key=lambda i: (i.created_at, i.workflow_id), reverse=True)
     start(kernel, other, biz_key="other")
     page = kernel.list_instances(type="test.line", limit=3)
     rest = kernel.list_instances(type="test.line", after=page[-1].workflow_id)
-    assert [instance.workflow_id for instance in page + rest] == ids
+    assert page + rest == newest
+    with pytest.raises(UsageError, match="limit"):
+        kernel.list_instances(limit=0)
+    with pytest.raises(NotFound):
+        kernel.list_instances(after="wf_" + "0" * 32)
     assert kernel.list_instances(status="completed") == []
     assert len(kernel.list_instances(status=["running", "waiting"])) == 6
