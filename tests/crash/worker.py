@@ -43,7 +43,8 @@ SLOW_SECONDS = 0.02
 class Settings:
     """What a worker is told; seconds where nothing else is said.
 
-    `folder` holds the ledger and the file `go`, for which the first attempt of a held step waits.
+    `folder` holds the ledger, and the files for which a held step's attempts wait (`let_go`).
+    `clock_offset` puts the worker ahead of the database's clock, `skew` its own clock.
     """
 
     mongo_url: str
@@ -53,6 +54,7 @@ class Settings:
     folder: str
     lease: float
     skew: float = 0.0
+    clock_offset: float = 0.0
     slow: bool = False
 
     @property
@@ -60,10 +62,16 @@ class Settings:
         """The ledger of all workers of the test."""
         return Ledger(Path(self.folder) / "ledger")
 
-    @property
-    def go(self) -> Path:
-        """The file that lets a held step go on."""
-        return Path(self.folder) / "go"
+    def let_go(self, attempt: int) -> None:
+        """Let an attempt of every held step come home."""
+        self._go(attempt).touch()
+
+    def may_go(self, attempt: int) -> bool:
+        """Tell whether an attempt of a held step may come home."""
+        return self._go(attempt).exists()
+
+    def _go(self, attempt: int) -> Path:
+        return Path(self.folder) / f"go-{attempt}"
 
     def connect(self) -> Kernel:
         """Return a kernel that serves every plan here."""
@@ -74,6 +82,7 @@ class Settings:
                 database=self.database,
                 key_prefix=self.key_prefix,
                 lease=self.lease,
+                clock_offset_ms=int(self.clock_offset * 1000),
             )
         )
         for definition in definitions(self):
@@ -92,7 +101,7 @@ def definitions(settings: Settings) -> list[Definition]:
 
     def held(ctx: ActivityContext) -> dict[str, object]:
         settings.ledger.enter(ctx)
-        while ctx.attempt == 1 and not settings.go.exists():
+        while not settings.may_go(ctx.attempt):
             threading.Event().wait(0.02)
         return {"attempt": ctx.attempt}
 
