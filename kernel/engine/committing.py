@@ -57,11 +57,20 @@ def commit_held(store: Instances, held: HeldClaim, commit: Commit) -> bool:
 
 def _settle(store: Instances, commit: Commit) -> bool:
     """Learn what became of a commit whose answer was lost; send it again if nothing did."""
-    stored = store.read(commit.guard.workflow_id, majority=True)
-    verdict = Verdict.LOST if stored is None else judge(stored.instance, commit)
+    verdict = _verdict(store, commit)
     if verdict is Verdict.SEND_AGAIN:
-        return store.commit(commit)
+        if store.commit(commit):
+            return True
+        # The majority may have been behind our own write; the one that found nothing waited for it.
+        verdict = _verdict(store, commit)
+    if verdict is Verdict.SEND_AGAIN:
+        raise StoreUnavailable("the majority does not know yet what became of it")
     return verdict is Verdict.APPLIED
+
+
+def _verdict(store: Instances, commit: Commit) -> Verdict:
+    stored = store.read(commit.guard.workflow_id, majority=True)
+    return Verdict.LOST if stored is None else judge(stored.instance, commit)
 
 
 def _lost(held: HeldClaim, commit: Commit) -> bool:

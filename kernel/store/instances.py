@@ -167,8 +167,9 @@ class InstanceStore:
         return _claimed(document, lease_ms)
 
     def _claimed_unknown(self, token: str, lease_ms: int) -> Stored | None:
+        # Not by majority, which may be behind; the begin that comes next is guarded by this token.
         with translated():
-            document = self._connection.majority(INSTANCES).find_one(
+            document = self._instances.find_one(
                 {"claim_token": token, "status": {"$in": _CLAIMABLE}}
             )
         return _claimed(document, lease_ms)
