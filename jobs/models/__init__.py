@@ -6,5 +6,16 @@ row changes.
 
 from jobs.models.access import ApiToken
 from jobs.models.content import ArtifactKind, ContentArtifact, ContentJob, JobKind, JobStatus
+from jobs.models.idempotency import IdempotencyKey
+from jobs.models.rate import TenantBucket
 
-__all__ = ["ApiToken", "ArtifactKind", "ContentArtifact", "ContentJob", "JobKind", "JobStatus"]
+__all__ = [
+    "ApiToken",
+    "ArtifactKind",
+    "ContentArtifact",
+    "ContentJob",
+    "IdempotencyKey",
+    "JobKind",
+    "JobStatus",
+    "TenantBucket",
+]
