@@ -6,12 +6,14 @@ unknown. Leaves to others: storing the reason with the transition that blocks (`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from kernel import limits
 from kernel.model import BlockedOn, InstanceStatus, Reason, StepStatus, WorkflowInstance
 from kernel.protocol import readiness
+from kernel.store import WorkerBeat
 
 _WAITED_LONG = timedelta(seconds=5)
 
@@ -32,8 +34,13 @@ class Explanation:
     sentence: str
 
 
-def explain(instance: WorkflowInstance, now: datetime) -> Explanation:
-    """Explain an instance as read at `now`; what is not stored is said to be unknown."""
+def explain(
+    instance: WorkflowInstance, now: datetime, workers: Sequence[WorkerBeat]
+) -> Explanation:
+    """Explain an instance as read at `now`; what is not stored is said to be unknown.
+
+    `workers` are those heard of lately.
+    """
     if instance.status.is_terminal:
         return _say(instance, _ended(instance))
     if instance.claim_token is not None and instance.claimable_time > now:
@@ -41,7 +48,7 @@ def explain(instance: WorkflowInstance, now: datetime) -> Explanation:
     blocked = instance.blocked_on
     if blocked is not None and instance.claimable_time > now:
         return _blocked(instance, blocked, now)
-    return _due(instance, now)
+    return _due(instance, now, workers)
 
 
 def _ended(instance: WorkflowInstance) -> str:
@@ -84,10 +91,11 @@ def _blocked(instance: WorkflowInstance, blocked: BlockedOn, now: datetime) -> E
     )
 
 
-def _due(instance: WorkflowInstance, now: datetime) -> Explanation:
+def _due(instance: WorkflowInstance, now: datetime, workers: Sequence[WorkerBeat]) -> Explanation:
     since = instance.claimable_time
     ready = readiness.ready_steps(instance, now)
     step = ready[0] if ready else None
+    reason = Reason.LANE_BACKLOG
     if instance.claim_token is not None:
         sentence = (
             f"its worker {instance.claim_owner or 'unknown'} went silent {_span(now - since)} ago;"
@@ -95,12 +103,27 @@ def _due(instance: WorkflowInstance, now: datetime) -> Explanation:
         )
     elif now - since < _WAITED_LONG:
         sentence = f"due now, queued on {instance.queue} (P{int(instance.priority)})"
+    elif not any(_serves(worker, instance) for worker in workers):
+        reason = Reason.NO_WORKER
+        sentence = (
+            f"due for {_span(now - since)} on {instance.queue} · no_worker: no worker that serves"
+            f" {instance.queue} and knows this definition"
+            f" ({instance.definition_fingerprint[:12]}) was heard of lately"
+        )
     else:
         sentence = (
             f"due for {_span(now - since)} on {instance.queue} (P{int(instance.priority)})"
             " · lane_backlog: no worker of this queue has taken it yet"
         )
-    return _say(instance, sentence, reason=Reason.LANE_BACKLOG, step=step, since=since)
+    return _say(instance, sentence, reason=reason, step=step, since=since)
+
+
+def _serves(worker: WorkerBeat, instance: WorkflowInstance) -> bool:
+    return (
+        instance.queue in worker.queues
+        and not worker.stopping
+        and any(served.fingerprint == instance.definition_fingerprint for served in worker.served)
+    )
 
 
 def _say(

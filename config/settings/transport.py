@@ -73,6 +73,8 @@ task_routes = {
 }
 task_send_sent_event = False
 
+# A dead child is replaced within half a second.
+worker_pool = "config.pool:AttentiveTaskPool"
 worker_prefetch_multiplier = 1
 worker_disable_prefetch = _redis
 worker_hijack_root_logger = False

@@ -24,13 +24,13 @@ from kernel.engine.machine import Machine
 from kernel.engine.running import run_claim
 from kernel.errors import HintsUnavailable
 from kernel.hints import NoHints
-from kernel.model import InstanceStatus
 from kernel.protocol import owning
 from kernel.store.port import Stored
 
 log: Final = logging.getLogger("baton.engine")
 
 _UNKNOWN_TYPE_RETRY: Final = timedelta(seconds=5)
+_SILENT_HOLDER_RETRY: Final = timedelta(seconds=1)
 
 
 class Drain:
@@ -164,16 +164,19 @@ class Drain:
             return
         definition = self._machine.registry.definition(instance.type)
         if definition is None or instance.type in self._types_off:
-            self._push_later(queue, stored)
+            self._push_later(queue, stored, _UNKNOWN_TYPE_RETRY)
         elif definition.plan.fingerprint != instance.definition_fingerprint:
             self._defer_incompatible(stored, definition)
-        # Otherwise somebody else was faster, or it became due this very moment.
-        elif instance.status is not InstanceStatus.WAITING:
+        elif instance.claim_token:
+            # Its lease is over, but MongoDB was away: its holder may still answer.
+            self._push_later(queue, stored, _SILENT_HOLDER_RETRY)
+        else:
+            # Somebody else was faster, or it became due this very moment.
             self._machine.hints.place(instance, stored.now)
 
-    def _push_later(self, queue: str, stored: Stored) -> None:
-        """A type not served here goes back for those who serve it, so that it is not polled hot."""
-        at = stored.now + _UNKNOWN_TYPE_RETRY
+    def _push_later(self, queue: str, stored: Stored, pause: timedelta) -> None:
+        """It goes back for others, or for another time, so that it is not polled hot."""
+        at = stored.now + pause
         self._machine.hints.hints.push(
             queue,
             stored.instance.workflow_id,

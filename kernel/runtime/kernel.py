@@ -210,7 +210,8 @@ class Kernel:
         stored = self._parts.store.read(workflow_id)
         if stored is None:
             raise NotFound(f"no workflow instance {workflow_id!r}")
-        return explain(stored.instance, stored.now)
+        workers = self.workers(within_seconds=limits.WORKER_SEEN_SECONDS)
+        return explain(stored.instance, stored.now, workers)
 
     def deliver_signal(
         self,

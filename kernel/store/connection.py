@@ -7,6 +7,7 @@ the caller re-reads (design 1.4).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -16,6 +17,12 @@ from bson.codec_options import CodecOptions
 from pymongo import errors as driver
 from pymongo.collection import Collection
 from pymongo.database import Database
+from pymongo.monitoring import (
+    TopologyClosedEvent,
+    TopologyDescriptionChangedEvent,
+    TopologyListener,
+    TopologyOpenedEvent,
+)
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import ReadPreference
 from pymongo.write_concern import WriteConcern
@@ -39,6 +46,7 @@ class Connection:
     """A lazily connecting client and the database it keeps truth in."""
 
     def __init__(self, url: str, *, database: str) -> None:
+        self._primary = _PrimaryWatch()
         try:
             self.client: pymongo.MongoClient[Document] = pymongo.MongoClient(
                 url,
@@ -50,6 +58,7 @@ class Connection:
                 connectTimeoutMS=_CONNECT_TIMEOUT_MS,
                 socketTimeoutMS=_SOCKET_TIMEOUT_MS,
                 appname="baton",
+                event_listeners=[self._primary],
             )
         except (driver.ConfigurationError, driver.InvalidURI, ValueError) as exc:
             raise UsageError(f"mongo_url is not usable: {exc}") from exc
@@ -78,6 +87,10 @@ class Connection:
         with pymongo.timeout(seconds):
             yield
 
+    def came_back_within(self, seconds: float) -> bool:
+        """Tell whether MongoDB was away and has answered again for less than this time."""
+        return time.monotonic() - self._primary.back_since < seconds
+
     def require_replica_set(self) -> None:
         """Refuse a server that cannot keep the guarantees.
 
@@ -97,6 +110,32 @@ class Connection:
     def close(self) -> None:
         """Close the client's sockets. On repeat: nothing."""
         self.client.close()
+
+
+class _PrimaryWatch(TopologyListener):
+    """Notes when a primary that had been lost was found again; the driver's monitor tells."""
+
+    def __init__(self) -> None:
+        self.back_since = float("-inf")
+        self._was_lost = False
+
+    def description_changed(self, event: TopologyDescriptionChangedEvent) -> None:
+        """Compare what the driver knew before with what it knows now."""
+        had, has = (
+            description.has_writable_server()
+            for description in (event.previous_description, event.new_description)
+        )
+        if had and not has:
+            self._was_lost = True
+        elif has and self._was_lost:
+            self._was_lost = False
+            self.back_since = time.monotonic()
+
+    def opened(self, event: TopologyOpenedEvent) -> None:
+        """The first search for a primary is no outage."""
+
+    def closed(self, event: TopologyClosedEvent) -> None:
+        """Nothing is looked for any more."""
 
 
 @contextmanager

@@ -29,6 +29,8 @@ from kernel.store.schema import INSTANCES, QUEUE_INDEX
 
 _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
 _TERMINAL: Final = ["completed", "failed", "canceled"]
+#: How often holders try to renew while MongoDB does not answer.
+_RENEWAL_RETRY_SECONDS: Final = 1.0
 _TOO_LARGE_CODES: Final = frozenset({10334, 17419, 17420})
 
 
@@ -92,7 +94,7 @@ class InstanceStore:
         lease_ms: int,
     ) -> Stored | None:
         """Take the claim of a candidate: only if due, claimable and of a definition served here."""
-        found = {"workflow_id": workflow_id, **self._due(fingerprints)}
+        found = {"workflow_id": workflow_id, **self._due(fingerprints, lease_ms)}
         return self._claim(found, token, owner, lease_ms, hint=None)
 
     def claim_any(
@@ -105,7 +107,7 @@ class InstanceStore:
         lease_ms: int,
     ) -> Stored | None:
         """Take the claim of some due instance of these queues, without regard to priority."""
-        found = {"queue": {"$in": list(queues)}, **self._due(fingerprints)}
+        found = {"queue": {"$in": list(queues)}, **self._due(fingerprints, lease_ms)}
         return self._claim(found, token, owner, lease_ms, hint=QUEUE_INDEX)
 
     def renew(self, claims: Iterable[tuple[str, str]], *, lease_ms: int) -> set[str]:
@@ -144,12 +146,16 @@ class InstanceStore:
         """Return how many bytes the database needs for an instance."""
         return len(bson.encode({key: to_stored(value) for key, value in document.items()}))
 
-    def _due(self, fingerprints: Sequence[str]) -> Filter:
-        return {
+    def _due(self, fingerprints: Sequence[str], lease_ms: int) -> Filter:
+        due: Filter = {
             "status": {"$in": _CLAIMABLE},
             "definition_fingerprint": {"$in": list(fingerprints)},
             **self._clock.is_past("claimable_time"),
         }
+        if self._connection.came_back_within(lease_ms / 3000 + _RENEWAL_RETRY_SECONDS):
+            # Leases ran out because nobody could renew them: living holders answer first.
+            due["claim_token"] = {"$exists": False}
+        return due
 
     def _claim(
         self, found: Filter, token: str, owner: str, lease_ms: int, *, hint: str | None

@@ -1,0 +1,1 @@
+"""Real Celery workers that are killed, hung, stopped and cut off."""

@@ -1,0 +1,1 @@
+"""A Django app whose workflows write down what they do, and misbehave when told to."""

@@ -1,0 +1,66 @@
+"""Whoever dies, the next one carries on within a stated time."""
+
+import os
+import signal
+import statistics
+import time
+from collections.abc import Callable
+
+import pytest
+
+from kernel import InstanceStatus
+from tests.trust.business import plans
+from tests.trust.stage import LEASE_SECONDS, Stage
+
+pytestmark = pytest.mark.timeout(180)
+
+KILLS = 5
+
+Record = Callable[[str, object], None]
+
+
+def test_a_killed_childs_step_is_continued_within_two_seconds(
+    stage: Stage, record_property: Record
+) -> None:
+    stage.worker(concurrency=2)
+    stage.control()
+    took = []
+    for number in range(KILLS):
+        workflow_id = stage.start(plans.GATED, f"killed:{number}")
+        child = stage.entered(workflow_id)["pid"]
+        killed_at = time.time()
+        os.kill(child, signal.SIGKILL)
+        again = stage.entered(workflow_id, times=2)
+        took.append(again["at"] - killed_at)
+        ended = stage.ended(workflow_id)
+        assert ended.status is InstanceStatus.COMPLETED
+        assert again["attempt"] == 2
+    record_property("continued after, s", sorted(took))
+    assert statistics.median(took) <= 2.0, took
+
+
+def test_the_only_child_of_a_worker_is_replaced_and_goes_on(stage: Stage) -> None:
+    stage.worker(concurrency=1)
+    workflow_id = stage.start(plans.GATED, "only:1")
+    child = stage.entered(workflow_id)["pid"]
+    killed_at = time.time()
+    os.kill(child, signal.SIGKILL)
+    again = stage.entered(workflow_id, times=2)
+    assert again["at"] - killed_at <= 4.0
+    assert stage.ended(workflow_id).status is InstanceStatus.COMPLETED
+
+
+def test_a_killed_workers_steps_go_on_when_their_lease_is_over(
+    stage: Stage, record_property: Record
+) -> None:
+    first = stage.worker(name="first")
+    stage.control()
+    workflow_id = stage.start(plans.GATED, "worker:1")
+    stage.entered(workflow_id)
+    stage.worker(name="second")
+    killed_at = time.time()
+    first.kill_group()
+    took = stage.entered(workflow_id, times=2)["at"] - killed_at
+    record_property("continued after, s", took)
+    assert took <= LEASE_SECONDS + 2
+    assert stage.ended(workflow_id).status is InstanceStatus.COMPLETED
