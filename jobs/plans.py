@@ -36,3 +36,15 @@ ARTICLE = Plan(
     input=ArticleInput,
     steps=["preprocess", "fetch_page", "compose", "finalize"],
 )
+
+
+class NotifyInput(BaseModel):
+    """What `content.notify` gets: the name of a row that says the rest."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    notification_id: str
+    tenant: str
+
+
+NOTIFY = Plan("content.notify", queue="content", input=NotifyInput, steps=["deliver"])

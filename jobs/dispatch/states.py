@@ -61,8 +61,10 @@ class StatusMapping:
     #: Other columns that belong to a round, with the value a new round resets them to. Like the
     #: status they are written by the protocol only.
     cleared: Mapping[str, object] = field(default_factory=dict)
+    #: Further columns no ordinary save may write, because an old copy would undo a decision.
+    protected: frozenset[str] = frozenset()
 
     @property
     def guarded(self) -> frozenset[str]:
         """Business columns that only the protocol writes on an existing row."""
-        return frozenset({self.column, *self.cleared})
+        return frozenset({self.column, *self.cleared, *self.protected})

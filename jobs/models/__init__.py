@@ -7,6 +7,8 @@ row changes.
 from jobs.models.access import ApiToken
 from jobs.models.content import ArtifactKind, ContentArtifact, ContentJob, JobKind, JobStatus
 from jobs.models.idempotency import IdempotencyKey
+from jobs.models.notifications import Notification, NotificationStatus
+from jobs.models.quota import QuotaEntry, QuotaState, TenantQuota
 from jobs.models.rate import TenantBucket
 
 __all__ = [
@@ -17,5 +19,10 @@ __all__ = [
     "IdempotencyKey",
     "JobKind",
     "JobStatus",
+    "Notification",
+    "NotificationStatus",
+    "QuotaEntry",
+    "QuotaState",
     "TenantBucket",
+    "TenantQuota",
 ]

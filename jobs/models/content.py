@@ -41,6 +41,10 @@ OPEN_STATUSES = (JobStatus.INITIAL.value, JobStatus.GENERATING.value)
 TERMINAL_STATUSES = (JobStatus.READY.value, JobStatus.FAILED.value, JobStatus.CANCELED.value)
 
 
+#: The option that names who is told of a round's end.
+NOTIFY_URL = "notify_url"
+
+
 def new_job_id() -> str:
     """Make a fresh, unguessable id; its prefix tells people what it names."""
     return f"job_{uuid.uuid4().hex}"
@@ -63,6 +67,7 @@ class ContentJob(DispatchMixin):
                 "finished_at": None,
             }
         ),
+        protected=frozenset({"deleted_at"}),
     )
     dispatch_plans = (ARTICLE,)
 
@@ -86,6 +91,8 @@ class ContentJob(DispatchMixin):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(default=timezone.now, editable=False)
     finished_at = models.DateTimeField(null=True, editable=False)
+    #: Since then the job does not exist for its tenant; the row goes once nothing runs for it.
+    deleted_at = models.DateTimeField(null=True, editable=False)
 
     class Meta(DispatchMixin.Meta):
         """Indexes for keyset lists by tenant, on top of the intent's own."""
@@ -95,6 +102,11 @@ class ContentJob(DispatchMixin):
             models.Index(fields=["tenant", "-created_at", "-id"], name="contentjob_by_tenant"),
             models.Index(
                 fields=["tenant", "status", "-created_at", "-id"], name="contentjob_by_status"
+            ),
+            models.Index(
+                fields=["deleted_at"],
+                condition=models.Q(deleted_at__isnull=False),
+                name="contentjob_deleted",
             ),
         ]
 
@@ -111,13 +123,13 @@ class ContentJob(DispatchMixin):
         return f"{self.dispatch_plan().type}:{self.tenant}:{self.id}"
 
     def dispatch_payload(self) -> Mapping[str, Any]:
-        """Give the workflow the frozen request."""
+        """Give the workflow the frozen request; who is told of the end is none of its business."""
         return {
             "job_id": self.id,
             "tenant": self.tenant,
             "source_url": self.source_url,
             "metadata": self.metadata,
-            **self.options,
+            **{name: value for name, value in self.options.items() if name != NOTIFY_URL},
         }
 
 
