@@ -6,11 +6,15 @@ ServiceError
 ├─ InvalidRequest     the input is wrong; `.problems` names each place
 ├─ NotRetryable       the job is over in a way no retry can change, or was refused
 ├─ RoundInProgress    the job is still working, or somebody else just started its next round
-└─ AlreadyTerminal    a cancel came after the end
+├─ AlreadyTerminal    a cancel came after the end
+├─ KeyReused          the idempotency key belongs to another request
+├─ KeyInProgress      the request with this idempotency key has not committed yet
+└─ TokenReplaced      the token was rotated before, and its successor is in use
 ```
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
 
 class ServiceError(Exception):
@@ -76,3 +80,32 @@ class AlreadyTerminal(ServiceError):
     def __init__(self, status: str) -> None:
         self.status = status
         super().__init__(f"The job is {status} already; there is nothing left to cancel.")
+
+
+class KeyReused(ServiceError):
+    """The idempotency key was used for another request; `job_id` says for which job."""
+
+    code = "idempotency_key_reused"
+
+    def __init__(self, *, job_id: str, created_at: datetime) -> None:
+        self.job_id = job_id
+        self.created_at = created_at
+        super().__init__("This Idempotency-Key was used with another request.")
+
+
+class KeyInProgress(ServiceError):
+    """The first request with this idempotency key has not committed yet; ask again."""
+
+    code = "idempotency_in_progress"
+
+    def __init__(self) -> None:
+        super().__init__("The first request with this Idempotency-Key is still being stored.")
+
+
+class TokenReplaced(ServiceError):
+    """The token was rotated before, and the token issued for it is in use or revoked."""
+
+    code = "token_replaced"
+
+    def __init__(self) -> None:
+        super().__init__("This token was rotated before, and its successor is in use.")
