@@ -6,7 +6,7 @@ A misbehaving one does so on its first attempt only: the second shows who carrie
 import ctypes
 import os
 import re
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,7 +53,7 @@ def noted(ctx: ActivityContext) -> Iterator[None]:
 def quick(ctx: ActivityContext) -> dict[str, Any]:
     """Take as long as the input says, in seconds."""
     with noted(ctx):
-        time.sleep((ctx.input or {}).get("seconds", 0.0))
+        threading.Event().wait((ctx.input or {}).get("seconds", 0.0))
     return {"step": ctx.step}
 
 
@@ -95,5 +95,6 @@ def sleepy(ctx: ActivityContext) -> dict[str, Any] | Sleep:
 
 
 def _until(condition: Callable[[], bool]) -> None:
+    never = threading.Event()
     while not condition():
-        time.sleep(0.02)
+        never.wait(0.02)

@@ -1,0 +1,1 @@
+"""The keeper beside real processes, on a real store."""

@@ -1,0 +1,90 @@
+"""What is read from the slots was published in one piece, whatever stopped the writer."""
+
+import multiprocessing
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernel.keeper.processes import Process
+from kernel.keeper.slots import CLAIMS, ClaimSlots, PublishedChild, PublishedClaim
+
+ME = Process(4711, 99)
+
+claims = st.builds(
+    PublishedClaim,
+    workflow_id=st.from_regex(r"wf_[0-9a-f]{32}", fullmatch=True),
+    token=st.from_regex(r"[0-9a-f]{32}", fullmatch=True),
+    deadline=st.floats(min_value=0, max_value=1e9),
+    step=st.none() | st.from_regex(r"[a-z][a-z0-9_]{0,99}", fullmatch=True),
+)
+
+
+@given(st.lists(st.lists(claims, max_size=CLAIMS), min_size=1, max_size=4))
+def test_the_last_publication_is_read_back_whole(rounds: list[list[PublishedClaim]]) -> None:
+    slots = ClaimSlots(3)
+    for published in rounds:
+        slots.publish(1, ME, published)
+        assert slots.read(1) == PublishedChild(1, ME, tuple(published))
+    assert slots.read(0) is None
+    assert slots.read(2) is None
+
+
+def test_a_writer_stopped_half_way_leaves_its_last_word_in_force() -> None:
+    """Sixteen rounds, so that both copies and the turn of the version are met."""
+    slots = ClaimSlots(1)
+    cannot_be_written = PublishedClaim("\ud800", "t", 0.0, None)
+    for number in range(16):
+        good = [PublishedClaim(f"wf_{number}", "t", 1.0, "step")]
+        slots.publish(0, ME, good)
+        with pytest.raises(UnicodeEncodeError):
+            slots.publish(0, ME, [PublishedClaim("wf_new", "t", 2.0, "x"), cannot_be_written])
+        assert slots.read(0) == PublishedChild(0, ME, tuple(good))
+
+
+def test_a_reader_beside_a_busy_writer_sees_no_mixture() -> None:
+    slots = ClaimSlots(1)
+    writer = multiprocessing.get_context("fork").Process(target=_publish_for_ever, args=(slots,))
+    writer.start()
+    try:
+        seen = set()
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            child = slots.read(0)
+            if child is None or not child.claims:
+                continue
+            numbers = {claim.workflow_id for claim in child.claims}
+            numbers |= {claim.token for claim in child.claims}
+            numbers |= {str(int(claim.deadline)) for claim in child.claims}
+            assert len(numbers) == 1, "claims of several publications"
+            assert len(child.claims) == int(numbers.pop()) % CLAIMS + 1
+            seen.add(child.claims[0].token)
+    finally:
+        writer.kill()
+        writer.join()
+    assert len(seen) > 10
+
+
+def _publish_for_ever(slots: ClaimSlots) -> None:
+    number = 0
+    while True:
+        number += 1
+        one = PublishedClaim(str(number), str(number), float(number), str(number))
+        slots.publish(0, ME, [one] * (number % CLAIMS + 1))
+
+
+def test_the_keepers_areas_say_beat_stop_and_lost_tokens() -> None:
+    slots = ClaimSlots(2)
+    assert slots.beat() == 0
+    assert not slots.stop_requested()
+    slots.write_beat(12.5)
+    slots.request_stop()
+    slots.write_beat(13.5)
+    assert slots.beat() == 13.5
+    assert slots.stop_requested()
+    slots.flag_lost(0, ["a" * 32, "b" * 32])
+    assert slots.lost(0) == {"a" * 32, "b" * 32}
+    assert slots.lost(1) == set()
+    slots.flag_lost(0, [])
+    assert slots.lost(0) == set()
