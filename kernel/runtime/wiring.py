@@ -74,12 +74,13 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
     owner = f"{socket.gethostname()}:{os.getpid()}:{_STARTED}"
     registry = Registry()
     clock = StoreClock(config.clock_offset_ms)
+    hints = HintWriter(_hints(config, clock), config.ring)
+    # After the hints, whose URL may be refused: a client of MongoDB would have to be closed.
     connection = Connection(config.mongo_url, database=config.database)
     store = InstanceStore(connection, clock)
     scan = InstanceScan(connection, clock)
     leases = DutyLeases(connection, clock)
     beats = WorkerBeats(connection, clock)
-    hints = HintWriter(_hints(config, clock), config.ring)
     keeper = _claim_keeper(config, store, child)
     inbox = SignalInbox(connection, clock)
     delivery = SignalDelivery(inbox, store, hints)

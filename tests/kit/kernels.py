@@ -4,7 +4,7 @@ Guarantees that every kernel made here is closed afterwards. Leaves what runs on
 """
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,7 +23,7 @@ LEASE_SECONDS = 15
 
 def definition(
     workflow_type: str,
-    activities: dict[str, Activity | Step],
+    activities: Mapping[str, Activity | Step],
     *,
     queue: str = QUEUE,
     depends_on: dict[str, list[str]] | None = None,

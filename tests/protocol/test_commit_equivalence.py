@@ -100,7 +100,7 @@ def test_every_expression_on_its_own_target_grows_it_alike(
 def _same_in_both(connection: Connection, changes: dict[str, Any]) -> None:
     """Apply one stage to a document that holds one of everything, in memory and in MongoDB."""
     store = InstanceStore(connection, StoreClock())
-    base = {
+    base: dict[str, Any] = {
         "type": Lit("x"),
         "queue": Lit("x"),
         "status": Lit("running"),

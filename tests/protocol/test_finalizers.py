@@ -53,14 +53,15 @@ ENDS = {SUCCESS: InstanceStatus.COMPLETED, FAILURE: InstanceStatus.FAILED}
 
 
 def made(
-    make_kernel: MakeKernel, kind: str, finalizer: Callable[..., None], **config: Any
+    make_kernel: MakeKernel, kind: str, finalizer: Callable[..., Any], **config: Any
 ) -> tuple[Kernel, str]:
     """Start a workflow that succeeds or fails in its second step."""
+    options: dict[str, Any] = {kind: finalizer}
     order = definition(
         "test.final",
         {"a": lambda _: {"n": 1}, "b": fails if kind == FAILURE else lambda _: "b"},
         ports="ports",
-        **{kind: finalizer},
+        **options,
     )
     kernel = make_kernel(order, **config)
     return kernel, start(kernel, order, {"order": 1}, fencing_token=4)

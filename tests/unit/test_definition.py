@@ -34,27 +34,32 @@ def test_a_definition_that_cannot_run_is_refused(arguments: dict[str, Any], mess
         Definition(PLAN, **({"steps": steps} | arguments))
 
 
+#: Seen as untyped: what a caller without a type checker may write.
+AnyStep: Callable[..., object] = Step
+AnyPolicy: Callable[..., object] = RetryPolicy
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Step("work"), "callable activity"),
-        (lambda: Step(None), "callable activity"),
-        (lambda: Step(work, timeout=0), "more than 0"),
-        (lambda: Step(work, timeout=-1), "zero or more"),
-        (lambda: Step(work, timeout=math.nan), "finite"),
-        (lambda: Step(work, timeout=math.inf), "finite"),
-        (lambda: Step(work, timeout="60"), "number or a timedelta"),
-        (lambda: Step(work, timeout=True), "number or a timedelta"),
-        (lambda: Step(work, timeout=timedelta(days=8)), "belongs in Sleep"),
-        (lambda: Step(work, on_failed="ignore"), "OnFailed.STOP"),
-        (lambda: RetryPolicy(max_retry=-1), "0 or more"),
-        (lambda: RetryPolicy(max_retry=1.5), "0 or more"),
-        (lambda: RetryPolicy(max_retry=True), "0 or more"),
-        (lambda: RetryPolicy(backoff="linear"), "none, fixed or exponential"),
-        (lambda: RetryPolicy(initial=-1), "zero or more"),
-        (lambda: RetryPolicy(initial=10, cap=5), "cap must not be shorter"),
-        (lambda: RetryPolicy(non_retryable=ValueError), "tuple of exception classes"),
-        (lambda: RetryPolicy(non_retryable=("ValueError",)), "tuple of exception classes"),
+        (lambda: AnyStep("work"), "callable activity"),
+        (lambda: AnyStep(None), "callable activity"),
+        (lambda: AnyStep(work, timeout=0), "more than 0"),
+        (lambda: AnyStep(work, timeout=-1), "zero or more"),
+        (lambda: AnyStep(work, timeout=math.nan), "finite"),
+        (lambda: AnyStep(work, timeout=math.inf), "finite"),
+        (lambda: AnyStep(work, timeout="60"), "number or a timedelta"),
+        (lambda: AnyStep(work, timeout=True), "number or a timedelta"),
+        (lambda: AnyStep(work, timeout=timedelta(days=8)), "belongs in Sleep"),
+        (lambda: AnyStep(work, on_failed="ignore"), "OnFailed.STOP"),
+        (lambda: AnyPolicy(max_retry=-1), "0 or more"),
+        (lambda: AnyPolicy(max_retry=1.5), "0 or more"),
+        (lambda: AnyPolicy(max_retry=True), "0 or more"),
+        (lambda: AnyPolicy(backoff="linear"), "none, fixed or exponential"),
+        (lambda: AnyPolicy(initial=-1), "zero or more"),
+        (lambda: AnyPolicy(initial=10, cap=5), "cap must not be shorter"),
+        (lambda: AnyPolicy(non_retryable=ValueError), "tuple of exception classes"),
+        (lambda: AnyPolicy(non_retryable=("ValueError",)), "tuple of exception classes"),
     ],
 )
 def test_a_step_or_policy_that_makes_no_sense_is_refused(

@@ -1,0 +1,138 @@
+"""Every query that runs all day is answered from an index, bounded and already in order."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pymongo import MongoClient, monitoring
+
+from kernel import ActivityContext, Sleep
+from kernel.store import InstanceScan
+from kernel.store.connection import Connection
+from kernel.testing import TimeShift, run_until_idle
+from tests.kit.kernels import QUEUE, DeadWorker, MakeKernel, definition, start
+
+_SEEN = {"find", "aggregate", "update", "findAndModify"}
+#: What `explain` takes of a command; the driver adds the rest by itself.
+_SESSION = {
+    "lsid",
+    "txnNumber",
+    "$clusterTime",
+    "$db",
+    "$readPreference",
+    "writeConcern",
+    "readConcern",
+}
+
+
+class CommandRecorder(monitoring.CommandListener):
+    """Keeps the commands on the instances of one database."""
+
+    def __init__(self) -> None:
+        self.database = ""
+        self.commands: list[dict[str, Any]] = []
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        collection = event.command.get(event.command_name)
+        wanted = (self.database, "workflow_instances")
+        if event.command_name in _SEEN and (event.database_name, collection) == wanted:
+            kept = {k: v for k, v in event.command.items() if k not in _SESSION}
+            self.commands.append(kept)
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        """Only what was asked counts."""
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        """Only what was asked counts."""
+
+
+_RECORDER = CommandRecorder()
+monitoring.register(_RECORDER)
+
+
+@pytest.fixture
+def recorder(mongo_db_name: str) -> Iterator[CommandRecorder]:
+    _RECORDER.database = mongo_db_name
+    yield _RECORDER
+    _RECORDER.database = ""
+    _RECORDER.commands.clear()
+
+
+def stages(plan: Any) -> Iterator[dict[str, Any]]:
+    """Yield every stage of an explained plan, however it is nested."""
+    if isinstance(plan, dict):
+        if "stage" in plan:
+            yield plan
+        for key, part in plan.items():
+            if key != "rejectedPlans":
+                yield from stages(part)
+    elif isinstance(plan, list):
+        for part in plan:
+            yield from stages(part)
+
+
+def work(ctx: ActivityContext) -> Any:
+    return Sleep(60) if ctx.input == "sleep" and ctx.resume is None else "done"
+
+
+@pytest.mark.parametrize("with_redis", [True, False])
+def test_no_command_of_a_workflows_life_scans_or_sorts(
+    make_kernel: MakeKernel,
+    dead_worker: DeadWorker,
+    recorder: CommandRecorder,
+    mongo_client: MongoClient[dict[str, Any]],
+    mongo_db_name: str,
+    mongo_url: str,
+    with_redis: bool,
+) -> None:
+    order = definition("test.index", {"a": work, "b": lambda _: "b"})
+    kernel = make_kernel(order, with_redis=with_redis)
+    for n in range(20):
+        start(kernel, order, "sleep" if n % 2 else "plain", biz_key=f"k{n}")
+    dead = dead_worker.begins(kernel, start(kernel, order, biz_key="dead"))
+    kernel.reconcile()
+    run_until_idle(kernel, [QUEUE])
+    TimeShift(kernel).advance(seconds=61)
+    connection = Connection(mongo_url, database=mongo_db_name)
+    scan = InstanceScan(connection, kernel.clock)
+    first = kernel.list_instances(limit=1)[0]
+    scan.due_waiting(limit=5, after=(first.claimable_time, first.workflow_id))
+    scan.due_claimable(limit=5, after=(first.claimable_time, first.workflow_id))
+    connection.close()
+    kernel.reconcile()
+    run_until_idle(kernel, [QUEUE])
+    kernel.supersede(dead.workflow_id, reason="x")
+    kernel.find(biz_key="k1")
+    explained = 0
+    for command in _each_kind(recorder.commands):
+        explained += 1
+        answer = mongo_client[mongo_db_name].command("explain", command, verbosity="queryPlanner")
+        plan = list(stages({k: v for k, v in answer.items() if k != "command"}))
+        kinds = {stage["stage"] for stage in plan}
+        assert "COLLSCAN" not in kinds, command
+        assert "SORT" not in kinds, command
+        scans = [stage for stage in plan if stage["stage"] == "IXSCAN"]
+        assert scans or kinds <= {"EOF", "UPDATE"}, (kinds, command)
+        for each in scans:
+            assert _is_bounded(each["indexBounds"]), (each["indexBounds"], command)
+    assert explained >= (6 if with_redis else 7)
+
+
+def _is_bounded(bounds: dict[str, list[str]]) -> bool:
+    """The first field of the index narrows the scan."""
+    return next(iter(bounds.values())) != ["[MinKey, MaxKey]"]
+
+
+def _each_kind(commands: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keep one command of each shape: name, hint and the fields it filters by."""
+    kept: dict[str, dict[str, Any]] = {}
+    for command in commands:
+        name = next(iter(command))
+        filters: Any = command.get("filter") or command.get("query") or {}
+        if name == "update":
+            filters = command["updates"][0]["q"]
+        if name == "aggregate":
+            filters = command["pipeline"][0].get("$match", {})
+        shape = [name, str(command.get("hint")), *sorted(filters)]
+        kept.setdefault("|".join(shape), command)
+    return list(kept.values())
