@@ -13,5 +13,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django_application = get_asgi_application()
 
 from jobs.api.body_limit import BodyLimit  # noqa: E402 -- apps must be loaded first
+from jobs.api.long_poll import LongPoll  # noqa: E402
 
-application = BodyLimit(django_application)
+application = BodyLimit(LongPoll(django_application))

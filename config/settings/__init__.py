@@ -25,6 +25,7 @@ BATON_HANG_GRACE_SECONDS = BATON.hang_grace_seconds
 BATON_CLOCK_OFFSET_MS = BATON.clock_offset_ms
 BATON_TYPES_OFF = BATON.types_off
 BATON_FETCH_ALLOW_PRIVATE = BATON.fetch_allow_private
+BATON_API_RATE = BATON.api_rate
 BATON_LLM_URL = BATON.llm_url
 BATON_LLM_KEY = BATON.llm_key
 BATON_LLM_MODEL = BATON.llm_model
@@ -116,6 +117,7 @@ REST_FRAMEWORK = {
         "jobs.api.authentication.TenantSessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["jobs.api.authentication.HasTenant"],
+    "DEFAULT_THROTTLE_CLASSES": ["jobs.api.throttling.TenantThrottle"],
     "DEFAULT_PARSER_CLASSES": ["jobs.api.parsers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["jobs.api.renderers.ApiRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",

@@ -5,6 +5,7 @@ to write instead; nothing else in the project reads ``os.environ`` for its confi
 others: turning the values into Django's and Celery's settings (``config.settings``).
 """
 
+import re
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -63,6 +64,8 @@ class BatonEnv(BaseSettings):
     csrf_trusted_origins: Annotated[tuple[str, ...], NoDecode] = ()
     #: Send cookies over HTTPS only.
     secure_cookies: bool = False
+    #: Calls of the API a tenant may make, ``calls/seconds``; None (``off``) = no limit.
+    api_rate: Annotated[tuple[int, int] | None, NoDecode] = (600, 60)
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR|CRITICAL)$")
     log_format: str = Field(default="json", pattern="^(json|text)$")
 
@@ -79,6 +82,18 @@ class BatonEnv(BaseSettings):
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:
         return None if isinstance(value, str) and not value.strip() else value
+
+    @field_validator("api_rate", mode="before")
+    @classmethod
+    def _rate(cls, value: object) -> object:
+        if not isinstance(value, str) or not value.strip():
+            return cls.model_fields["api_rate"].default if isinstance(value, str) else value
+        if value.strip().lower() == "off":
+            return None
+        found = re.fullmatch(r"([1-9][0-9]{0,6})/([1-9][0-9]{0,4})", value.strip())
+        if found is None:
+            raise ValueError("write calls/seconds, as in 600/60, or off")
+        return int(found[1]), int(found[2])
 
     @field_validator("log_level", mode="before")
     @classmethod

@@ -18,6 +18,7 @@ from django.http.request import UnreadablePostError
 from rest_framework import exceptions
 from rest_framework.request import Request
 
+from jobs.api.presentation import moment
 from jobs.api.problems import BY_STATUS, JSON_MEDIA_TYPE, PROBLEMS
 from jobs.services import errors as service
 from kernel import InvalidValue, KernelError, Unavailable, ValueTooLarge
@@ -36,6 +37,7 @@ _SERVICE_SLUGS: tuple[tuple[type[Exception], str], ...] = (
     (service.NotRetryable, "not-retryable"),
     (service.RoundInProgress, "round-in-progress"),
     (service.AlreadyTerminal, "already-terminal"),
+    (service.TokenReplaced, "token-replaced"),
 )
 
 
@@ -95,6 +97,8 @@ def problem(
     response["Cache-Control"] = "no-store"
     if kind.status == 503:
         response["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    if "retry_after" in refusal.members:
+        response["Retry-After"] = str(refusal.members["retry_after"])
     return response
 
 
@@ -150,6 +154,11 @@ def _from_framework(
 
 
 def _from_domain(error: service.ServiceError | KernelError) -> Refusal:
+    if isinstance(error, service.KeyReused):
+        original = {"id": error.job_id, "created_at": moment(error.created_at)}
+        return Refusal("idempotency-key-reused", original=original)
+    if isinstance(error, service.KeyInProgress):
+        return Refusal("idempotency-in-progress", str(error), retry_after=1)
     if isinstance(error, ValueTooLarge):
         return Refusal(
             "value-too-large",

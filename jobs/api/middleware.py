@@ -1,8 +1,8 @@
-"""What every request gets: an id, a log line, and problem+json for all errors below ``/api/``.
+"""What every request gets: an id, a log line, what is left of its rate, and problem+json.
 
 Guarantees: the id in the answer's ``Request-Id``, in problems and in log lines is the same; a
-client's own id is kept when it is sane. Leaves to others: errors inside views
-(``jobs.api.errors``).
+client's own id is kept when it is sane; errors below ``/api/`` are problem+json. Leaves to
+others: errors inside views (``jobs.api.errors``), rates (``jobs.api.throttling``).
 """
 
 import re
@@ -16,6 +16,7 @@ from django.http.response import HttpResponseBase
 
 from jobs.api.errors import problem_for_status
 from jobs.api.problems import JSON_MEDIA_TYPE
+from jobs.api.throttling import add_headers
 
 log = structlog.get_logger("baton.request")
 
@@ -41,6 +42,7 @@ class RequestIdMiddleware:
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             response = self.get_response(request)
             response["Request-Id"] = request_id
+            add_headers(request, response)
             if not request.path.startswith(_QUIET_PREFIXES):
                 log.info(
                     "request",

@@ -65,6 +65,16 @@ PROBLEMS: dict[str, ProblemType] = _table(
         False,
     ),
     (
+        "idempotency-key-malformed",
+        400,
+        "The Idempotency-Key is malformed",
+        (
+            "Send 16 to 255 visible ASCII characters, in double quotes or bare; a fresh UUID for "
+            "each request is best."
+        ),
+        False,
+    ),
+    (
         "unauthenticated",
         401,
         "Credentials are missing or no longer valid",
@@ -121,6 +131,20 @@ PROBLEMS: dict[str, ProblemType] = _table(
         False,
     ),
     (
+        "idempotency-in-progress",
+        409,
+        "The first request with this key is still being stored",
+        "Repeat the same request with the same key after `Retry-After`.",
+        True,
+    ),
+    (
+        "token-replaced",
+        409,
+        "The token was rotated before",
+        "Use the token that the rotation returned; if it is lost, have one issued.",
+        False,
+    ),
+    (
         "too-large",
         413,
         "The body is too large",
@@ -162,6 +186,23 @@ PROBLEMS: dict[str, ProblemType] = _table(
         False,
     ),
     (
+        "idempotency-key-reused",
+        422,
+        "The Idempotency-Key was used with another request",
+        (
+            "Use a new key for a new request. A repeat must be equal in method, address and body; "
+            "`original` names what the key was used for."
+        ),
+        False,
+    ),
+    (
+        "rate-limited",
+        429,
+        "The tenant calls too often",
+        "Repeat after `Retry-After`; the `RateLimit` header of each answer says what is left.",
+        True,
+    ),
+    (
         "internal",
         500,
         "Something went wrong on our side",
@@ -188,5 +229,6 @@ BY_STATUS: dict[int, str] = {
     413: "too-large",
     415: "unsupported-media-type",
     422: "validation",
+    429: "rate-limited",
     503: "unavailable",
 }

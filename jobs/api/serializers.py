@@ -8,9 +8,12 @@ Guarantees: unknown fields are refused, values are never converted from another 
 from collections.abc import Mapping
 from typing import Any
 
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from jobs.api.errors import Refusal
+from jobs.services.access import OVERLAP_MAX
 from kernel import Priority
 
 URL_CHARS = 2048
@@ -54,6 +57,7 @@ class StrictText(serializers.CharField):
         return str(super().to_internal_value(data))
 
 
+@extend_schema_field(OpenApiTypes.OBJECT)
 class MetadataField(serializers.JSONField):
     """Any JSON object of the client's, given back equal."""
 
@@ -91,6 +95,29 @@ class JobRequest(StrictSerializer):
 
 class EmptyRequest(StrictSerializer):
     """A command without fields; the body may be absent or an empty object."""
+
+
+class RotateRequest(EmptyRequest):
+    """How a token is rotated; the body may be absent."""
+
+    overlap_seconds = StrictInteger(
+        min_value=0,
+        max_value=int(OVERLAP_MAX.total_seconds()),
+        required=False,
+        help_text="How long the present token goes on working; a day if not given.",
+    )
+
+
+class RotatedShape(serializers.Serializer[Any]):
+    """A new token, shown this once."""
+
+    token = serializers.CharField()
+    name = serializers.CharField()
+    tenant = serializers.CharField()
+    expires_at = serializers.DateTimeField(allow_null=True)
+    replaced_expires_at = serializers.DateTimeField(
+        help_text="When the token that made this call ends."
+    )
 
 
 class LinksShape(serializers.Serializer[Any]):

@@ -4,15 +4,18 @@ from django.urls import path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from jobs.api import (
+    commands,
     schema,  # noqa: F401 -- importing it registers the authentication schemes
+    tokens,
     views,
 )
 
 urlpatterns = [
     path("jobs", views.JobsView.as_view(), name="jobs"),
     path("jobs/<str:job_id>", views.JobView.as_view(), name="job"),
-    path("jobs/<str:job_id>/retry", views.JobRetryView.as_view(), name="job-retry"),
-    path("jobs/<str:job_id>/cancel", views.JobCancelView.as_view(), name="job-cancel"),
+    path("jobs/<str:job_id>/retry", commands.JobRetryView.as_view(), name="job-retry"),
+    path("jobs/<str:job_id>/cancel", commands.JobCancelView.as_view(), name="job-cancel"),
+    path("tokens/rotate", tokens.TokenRotateView.as_view(), name="token-rotate"),
     path("schema", SpectacularAPIView.as_view(), name="schema"),
     path("docs", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
 ]

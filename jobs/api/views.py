@@ -1,4 +1,4 @@
-"""The calls on jobs.
+"""Asking for a job, listing jobs and reading one.
 
 Guarantees: each call sees the caller's tenant only; a 202 is sent after the service's write is
 committed; a reading is answered from the business database even while the workflow store is away.
@@ -11,26 +11,28 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.utils.http import parse_etags
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from jobs.api import paging, presentation
+from jobs.api.answers import WITH_BODY, WITH_KEY, answer_headers, answers, key_parameter
 from jobs.api.authentication import caller_of, tenant_of
+from jobs.api.checking import checked
 from jobs.api.errors import Refusal
+from jobs.api.idempotency import REPLAYED, accept
 from jobs.api.renderers import encode
 from jobs.api.serializers import (
     PRIORITIES,
     AcceptedShape,
-    EmptyRequest,
     JobDetailShape,
     JobPageShape,
     JobRequest,
-    ProblemShape,
 )
 from jobs.dispatch import relay
 from jobs.models import ContentJob
+from jobs.models.content import OPEN_STATUSES
 from jobs.runtime import get_kernel
 from jobs.services import content
 from kernel import Priority, Unavailable, WorkflowInstance
@@ -39,7 +41,8 @@ log = logging.getLogger(__name__)
 
 _STATUSES = ("initial", "generating", "ready", "failed", "canceled")
 _LIST_PARAMETERS = frozenset({"status", "limit", "cursor"})
-_PROBLEM = OpenApiResponse(ProblemShape, description="problem+json")
+#: What `Retry-After` says while a job is live, seconds.
+LOOK_AGAIN_SECONDS = 2
 
 
 class JobsView(APIView):
@@ -48,30 +51,38 @@ class JobsView(APIView):
     @extend_schema(
         operation_id="jobs_create",
         request=JobRequest,
-        responses={202: AcceptedShape, 400: _PROBLEM, 401: _PROBLEM, 413: _PROBLEM, 422: _PROBLEM},
+        parameters=[key_parameter(), *answer_headers(202, "Location", REPLAYED)],
+        responses=answers({202: AcceptedShape}, *WITH_BODY, *WITH_KEY, "value-too-large"),
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> HttpResponse:
         """Ask for content work. The request is stored when this answers; the work follows."""
-        body = _checked(JobRequest, request)
-        job = content.submit_job(
-            tenant=tenant_of(request),
-            kind=body["kind"],
-            source_url=body["source_url"],
-            options=dict(body.get("options", {})),
-            metadata=body.get("metadata", {}),
-            priority=PRIORITIES.get(body.get("priority", ""), Priority.ASYNC),
-            created_by=caller_of(request),
-        )
-        return _accepted(request, job)
+        body = checked(JobRequest, request)
+
+        def perform() -> tuple[ContentJob, dict[str, Any]]:
+            job = content.submit_job(
+                tenant=tenant_of(request),
+                kind=body["kind"],
+                source_url=body["source_url"],
+                options=dict(body.get("options", {})),
+                metadata=body.get("metadata", {}),
+                priority=PRIORITIES.get(body.get("priority", ""), Priority.ASYNC),
+                created_by=caller_of(request),
+            )
+            return job, presentation.accepted(request, job)
+
+        return accept(request, "jobs_create", request.data, perform)
 
     @extend_schema(
         operation_id="jobs_list",
         parameters=[
             OpenApiParameter("status", enum=_STATUSES),
-            OpenApiParameter("limit", int),
+            OpenApiParameter(
+                "limit", {"type": "integer", "minimum": 1, "maximum": paging.PAGE_ROWS_MAX}
+            ),
             OpenApiParameter("cursor", str),
+            *answer_headers(200, "Link"),
         ],
-        responses={200: JobPageShape, 400: _PROBLEM, 401: _PROBLEM},
+        responses=answers({200: JobPageShape}, "bad-filter", "bad-cursor"),
     )
     def get(self, request: Request) -> Response:
         """List the newest jobs first. Follow ``next`` as it is."""
@@ -91,7 +102,18 @@ class JobView(APIView):
 
     @extend_schema(
         operation_id="jobs_retrieve",
-        responses={200: JobDetailShape, 304: None, 401: _PROBLEM, 404: _PROBLEM},
+        parameters=[
+            OpenApiParameter("If-None-Match", str, OpenApiParameter.HEADER),
+            OpenApiParameter(
+                "Prefer",
+                str,
+                OpenApiParameter.HEADER,
+                description="`wait=N`: answer when the job is over (with `If-None-Match`: has "
+                "changed), after N seconds at the latest; 30 are granted at most.",
+            ),
+            *answer_headers(200, "ETag", "Retry-After", "Preference-Applied"),
+        ],
+        responses=answers({200: JobDetailShape, 304: None}, "not-found"),
     )
     def get(self, request: Request, job_id: str) -> HttpResponse:
         """Read a job: its business facts, why it waits and how far it got."""
@@ -100,51 +122,11 @@ class JobView(APIView):
         body = presentation.detail(request, job, instance, known=known)
         tag = f'"{hashlib.sha256(encode(body)).hexdigest()[:32]}"'
         headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+        if job.status in OPEN_STATUSES:
+            headers["Retry-After"] = str(LOOK_AGAIN_SECONDS)
         if _matches(request.META.get("HTTP_IF_NONE_MATCH", ""), tag):
             return HttpResponse(status=304, headers=headers)
         return Response(body, headers=headers)
-
-
-class JobRetryView(APIView):
-    """A new round of a failed job."""
-
-    @extend_schema(
-        operation_id="jobs_retry",
-        request=EmptyRequest,
-        responses={202: AcceptedShape, 401: _PROBLEM, 404: _PROBLEM, 409: _PROBLEM},
-    )
-    def post(self, request: Request, job_id: str) -> Response:
-        """Retry a failed job. Of two racing retries one is accepted, the other gets 409."""
-        _checked(EmptyRequest, request)
-        return _accepted(request, content.retry_job(tenant_of(request), job_id))
-
-
-class JobCancelView(APIView):
-    """The end of a job nobody wants any more."""
-
-    @extend_schema(
-        operation_id="jobs_cancel",
-        request=EmptyRequest,
-        responses={202: AcceptedShape, 401: _PROBLEM, 404: _PROBLEM, 409: _PROBLEM},
-    )
-    def post(self, request: Request, job_id: str) -> Response:
-        """Cancel a job. On repeat: the same answer."""
-        _checked(EmptyRequest, request)
-        return _accepted(request, content.cancel_job(tenant_of(request), job_id))
-
-
-def _checked(shape: type[Any], request: Request) -> dict[str, Any]:
-    data = request.data
-    empty = shape is EmptyRequest and hasattr(data, "keys") and not len(data)
-    serializer = shape(data={} if empty else data)
-    serializer.is_valid(raise_exception=True)
-    checked: dict[str, Any] = serializer.validated_data
-    return checked
-
-
-def _accepted(request: Request, job: ContentJob) -> Response:
-    body = presentation.accepted(request, job)
-    return Response(body, status=202, headers={"Location": body["links"]["self"]})
 
 
 def _instance(job: ContentJob) -> tuple[WorkflowInstance | None, bool]:

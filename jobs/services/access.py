@@ -1,4 +1,4 @@
-"""API tokens: issue, check, revoke; and the ready-made access of the demo stack.
+"""API tokens: issue, check, rotate, revoke; and the ready-made access of the demo stack.
 
 Guarantees: a token's text exists once, in the answer of the call that issued it; the database
 keeps its SHA-256 only; a check is one indexed look-up and a comparison in constant time; revoked
@@ -17,11 +17,12 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser, User
+from django.db import router, transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from jobs.models import ApiToken
-from jobs.services.errors import InvalidRequest, Problem
+from jobs.services.errors import InvalidRequest, Problem, TokenReplaced
 
 #: Every token starts with this, so that secret scanners find leaked ones.
 TOKEN_PREFIX = "baton_"  # noqa: S105 -- a public prefix, not a secret
@@ -29,6 +30,9 @@ TOKEN_PREFIX = "baton_"  # noqa: S105 -- a public prefix, not a secret
 TOKEN_BYTES = 32
 #: `last_used_at` is written at most once in this time.
 LAST_USED_GRAIN = timedelta(minutes=1)
+#: How long a rotated token goes on working: what callers get unasked, and at most.
+OVERLAP = timedelta(days=1)
+OVERLAP_MAX = timedelta(days=30)
 
 _RAW = re.compile(rf"{TOKEN_PREFIX}[A-Za-z0-9_-]{{43}}")
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -86,6 +90,40 @@ def authenticate(raw: str) -> ApiToken | None:
     return token
 
 
+def rotate_token(token: ApiToken, *, overlap: timedelta = OVERLAP) -> IssuedToken:
+    """Issue a token in another one's place, which goes on working for `overlap` and then ends.
+
+    The new token has the old one's tenant, user, name and length of life.
+
+    Raises:
+        InvalidRequest: the overlap is negative or longer than `OVERLAP_MAX`.
+        TokenReplaced: the token was rotated before, or ended; nothing was issued.
+    On repeat: while the successor has never been used its text may have been lost on the way, so
+    it is revoked and another one issued; once it has been used, `TokenReplaced`.
+    """
+    if not timedelta(0) <= overlap <= OVERLAP_MAX:
+        most = int(OVERLAP_MAX.total_seconds())
+        raise _refused("/overlap_seconds", f"Give a number of seconds from 0 to {most}.")
+    now = timezone.now()
+    life = None if token.expires_at is None else token.expires_at - token.created_at
+    with transaction.atomic(using=router.db_for_write(ApiToken)):
+        if token.replaced_by_id is not None:
+            _withdraw_unused(token.replaced_by_id)
+        issued = issue_token(
+            user=token.user,
+            tenant=token.tenant,
+            name=token.name,
+            expires_at=None if life is None else now + life,
+        )
+        ends = now + overlap if token.expires_at is None else min(token.expires_at, now + overlap)
+        replaced = ApiToken.objects.filter(
+            pk=token.pk, revoked_at=None, replaced_by=token.replaced_by_id
+        ).update(replaced_by=issued.token, expires_at=ends)
+        if not replaced:
+            raise TokenReplaced
+    return issued
+
+
 def revoke_token(token_id: int) -> bool:
     """End a token at once; True when this call ended it. On repeat: False, the first time stays."""
     alive = ApiToken.objects.filter(pk=token_id, revoked_at=None)
@@ -136,6 +174,13 @@ def ensure_demo_access(*, username: str = "demo", tenant: str = "demo") -> DemoA
     access = DemoAccess(username=username, password=password, token=raw, tenant=tenant)
     _remember(path, {"password": password, "token": raw})
     return access
+
+
+def _withdraw_unused(token_id: int) -> None:
+    """End a token nobody has used. Raises: TokenReplaced when somebody has, or it has ended."""
+    unused = ApiToken.objects.filter(pk=token_id, last_used_at=None, revoked_at=None)
+    if not unused.update(revoked_at=timezone.now()):
+        raise TokenReplaced
 
 
 def _refused(pointer: str, detail: str) -> InvalidRequest:

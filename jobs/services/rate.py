@@ -138,7 +138,7 @@ def _create(tenant: str, span: timedelta) -> bool:
     if TenantBucket.objects.filter(tenant=tenant).exists():
         return False
     bucket = TenantBucket(tenant=tenant)
-    bucket.full_at = db_now(span)  # type: ignore[assignment]
+    bucket.full_at = db_now(span)
     try:
         with transaction.atomic(using=router.db_for_write(TenantBucket)):
             bucket.save(force_insert=True)
