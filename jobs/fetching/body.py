@@ -35,7 +35,7 @@ def read_body(chunks: Iterable[bytes], *, encoding: str, limit: int) -> bytes:
 
 def too_large(limit: int) -> FetchRefused:
     """Build the refusal of a page over `limit` bytes."""
-    return FetchRefused(f"The page is larger than {limit} bytes, the limit.", code="too_large")
+    return FetchRefused(f"The document is larger than {limit} bytes, the limit.", code="too_large")
 
 
 def _read_plain(chunks: Iterable[bytes], limit: int) -> bytes:

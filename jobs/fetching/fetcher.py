@@ -1,35 +1,24 @@
-"""Fetch one page: hop by hop, each hop checked, everything bounded.
+"""Fetch one page: the hops (`hops`), then type, body and text, everything bounded.
 
-```
-check URL ─▶ connect (resolve once, vet, connect to the vetted address) ─▶ status?
-   ▲                                                        │ redirect, at most max_redirects
-   └────────────────────────────────────────────────────────┘ 2xx ─▶ type ─▶ body ─▶ text
-```
-
-Guarantees: one wall clock over all hops; a stop sign is obeyed between chunks and while waiting.
+Guarantees: one wall clock over all of it; a stop sign is obeyed between chunks and while waiting.
 Failures that another attempt may cure are `FetchFailedForNow`, all others `FetchRefused`.
 Leaves to others: retries, permits, storing.
 """
 
 import re
-import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-import httpcore
 import httpx
 
 from jobs.fetching.body import ACCEPT_ENCODING, read_body, too_large
 from jobs.fetching.decoding import decode
 from jobs.fetching.extraction import MAX_TITLE_CHARS, extract_html, extract_plain
-from jobs.fetching.guard import Guard
-from jobs.fetching.statuses import check_status
-from jobs.ports.bounds import Bounds, OutOfTime, StopSign, within
-from jobs.ports.errors import FetchFailedForNow, FetchRefused
+from jobs.fetching.hops import Hops, failures_named
+from jobs.ports.bounds import Bounds, StopSign, within
+from jobs.ports.errors import FetchRefused
 from jobs.ports.pages import Page
-from jobs.ports.wire import DnsFailed, Resolver, bounded_client, system_resolver
+from jobs.ports.wire import Resolver, system_resolver
 
 USER_AGENT = "Baton/0.1 (content fetcher)"
 
@@ -72,30 +61,18 @@ class PageFetcher:
         Raises: FetchRefused, FetchFailedForNow, PortCancelled. On repeat: asks the site again.
         """
         bounds = Bounds.of(timeout=self.timeout, deadline=deadline, cancelled=cancelled)
-        guard = Guard(allow_private=self.allow_private)
-        headers = {
-            "User-Agent": self.user_agent,
-            "Accept": "text/html,application/xhtml+xml,text/plain;q=0.8",
-            "Accept-Encoding": ACCEPT_ENCODING,
-        }
-        with (
-            _failures_named(self.timeout),
-            bounded_client(
-                bounds, headers=headers, vet=guard.vet, resolver=self.resolver
-            ) as client,
-        ):
-            bounds.check()
-            target = guard.check_url(url)
-            # One more than the redirects: the last hop has to be a page.
-            for _ in range(self.max_redirects + 1):
-                with _open(client, target) as response:
-                    location = check_status(response)
-                    if location is None:
-                        return self._page(url, response, bounds)
-                target = guard.check_url(_joined(target, location))
-        raise FetchRefused(
-            f"The page redirects more than {self.max_redirects} times.", code="too_many_redirects"
+        hops = Hops(
+            headers={
+                "User-Agent": self.user_agent,
+                "Accept": "text/html,application/xhtml+xml,text/plain;q=0.8",
+                "Accept-Encoding": ACCEPT_ENCODING,
+            },
+            allow_private=self.allow_private,
+            max_redirects=self.max_redirects,
+            resolver=self.resolver,
         )
+        with failures_named(self.timeout), hops.follow(url, bounds) as response:
+            return self._page(url, response, bounds)
 
     def _page(self, url: str, response: httpx.Response, bounds: Bounds) -> Page:
         declared = response.headers.get("content-type", "")
@@ -135,24 +112,6 @@ class PageFetcher:
         )
 
 
-@contextmanager
-def _open(client: httpx.Client, target: httpx.URL) -> Iterator[httpx.Response]:
-    response = client.send(client.build_request("GET", target), stream=True)
-    try:
-        yield response
-    finally:
-        response.close()
-
-
-def _joined(base: httpx.URL, location: str) -> str:
-    try:
-        return str(base.join(location))
-    except (httpx.InvalidURL, ValueError) as exc:
-        raise FetchRefused(
-            f"The page redirects to an address that cannot be read ({exc}).", code="bad_url"
-        ) from exc
-
-
 def _language(response: httpx.Response) -> str | None:
     found = response.headers.get("content-language", "").partition(",")[0].strip().lower()
     return found if re.fullmatch(r"[a-z]{2,3}(-[a-z0-9]{1,8})*", found) else None
@@ -162,40 +121,3 @@ def _unsupported(why: str) -> FetchRefused:
     return FetchRefused(
         f"Only HTML and plain text pages can be read, and {why}.", code="unsupported_type"
     )
-
-
-@contextmanager
-def _failures_named(timeout: float) -> Iterator[None]:
-    """Translate what the layers below raise; the one place that knows their names."""
-    try:
-        yield
-    except OutOfTime as exc:
-        raise FetchFailedForNow(
-            f"The page was not there within its time (at most {timeout:g} s).", code="timeout"
-        ) from exc
-    except DnsFailed as exc:
-        if exc.permanent:
-            raise FetchRefused(
-                f"There is no host named {exc.host!r}.", code="unknown_host"
-            ) from exc
-        raise FetchFailedForNow(
-            f"The name {exc.host!r} could not be looked up.", code="dns_failed"
-        ) from exc
-    except httpcore.RemoteProtocolError as exc:
-        raise FetchFailedForNow(
-            f"The answer broke off or was no proper HTTP ({exc}).", code="cut_short"
-        ) from exc
-    except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as exc:
-        if isinstance(_ssl_cause(exc), ssl.SSLCertVerificationError):
-            raise FetchRefused(
-                "The site's certificate is not valid, so it may be someone else.",
-                code="bad_certificate",
-            ) from exc
-        raise FetchFailedForNow(
-            f"The site could not be reached ({exc or type(exc).__name__}).",
-            code="connection_failed",
-        ) from exc
-
-
-def _ssl_cause(exc: BaseException) -> BaseException | None:
-    return exc.__cause__ or exc.__context__

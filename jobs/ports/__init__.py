@@ -3,7 +3,8 @@
 Guarantees: an activity needs these names only, so a network, a model or a demo can stand behind
 them. Every failure is one of three kinds: `PortRefused` (final, a `NonRetryable`), `FailedForNow`
 (worth another attempt, perhaps after `retry_after` seconds) and `PortCancelled` (the caller asked
-to stop). Leaves to others: the adapters (`jobs.fetching`, `jobs.composing`), and when to retry
+to stop). Leaves to others: the adapters (`jobs.fetching`, `jobs.composing`,
+`jobs.speech`), and when to retry
 (the step's policy). Design 7.
 """
 
@@ -17,8 +18,12 @@ from jobs.ports.errors import (
     FetchRefused,
     PortCancelled,
     PortRefused,
+    SpeechFailedForNow,
+    SpeechRefused,
 )
 from jobs.ports.pages import Page, PageSource
+from jobs.ports.recordings import Recording, RecordingSource
+from jobs.ports.speech import SpeechDesk, SpeechProvider, SpeechState, SpeechTask, SpeechTerms
 
 __all__ = [
     "Bounds",
@@ -33,5 +38,14 @@ __all__ = [
     "PageSource",
     "PortCancelled",
     "PortRefused",
+    "Recording",
+    "RecordingSource",
+    "SpeechDesk",
+    "SpeechFailedForNow",
+    "SpeechProvider",
+    "SpeechRefused",
+    "SpeechState",
+    "SpeechTask",
+    "SpeechTerms",
     "StopSign",
 ]

@@ -4,12 +4,16 @@
     ├─ FetchRefused                     bad_url, ssrf_refused, unknown_host, not_found, forbidden,
     │                                   refused_by_site, too_many_redirects, bad_certificate,
     │                                   unsupported_type, unsupported_encoding, too_large, no_text
-    └─ ComposeRefused                   bad_setting, unauthorized, quota_exhausted, rejected,
-                                        content_filtered, answer_too_long
+    │                                   no_audio
+    ├─ ComposeRefused                   bad_setting, unauthorized, quota_exhausted, rejected,
+    │                                   content_filtered, answer_too_long
+    └─ SpeechRefused                    bad_setting, unauthorized, quota_exhausted, rejected,
+                                        unsupported_format, too_large
     FailedForNow                        later may be better: .code, .retry_after (seconds or None)
     ├─ FetchFailedForNow                timeout, dns_failed, connection_failed, cut_short,
     │                                   server_error, rate_limited
-    └─ ComposeFailedForNow              the same codes, and empty_answer
+    ├─ ComposeFailedForNow              the same codes, and empty_answer
+    └─ SpeechFailedForNow               the same codes
     PortCancelled                       the caller's stop sign was up; nothing is known to be wrong
 
 Guarantees: `code` is stable and lower case; the message is a sentence for people saying what and
@@ -31,6 +35,10 @@ class ComposeRefused(PortRefused):
     """The composer will not take this text, this key or this setting."""
 
 
+class SpeechRefused(PortRefused):
+    """The speech provider will not take this recording, this key or this setting."""
+
+
 class FailedForNow(Exception):
     """A failure that may pass; the step's retry policy decides about another attempt."""
 
@@ -49,6 +57,10 @@ class FetchFailedForNow(FailedForNow):
 
 class ComposeFailedForNow(FailedForNow):
     """The composer did not answer this time."""
+
+
+class SpeechFailedForNow(FailedForNow):
+    """The speech provider did not answer this time."""
 
 
 class PortCancelled(Exception):
