@@ -9,6 +9,8 @@ PY    := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 # Parallel test processes; `make test JOBS=4` overrides.
 JOBS  ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# Seconds of an outage in `make soak`.
+DURATION ?= 60
 # Passed on to the target's program, as in `make test ARGS="tests/lua -k pop"`.
 ARGS  ?=
 # The Python to build the environment from; `make setup PYTHON=/path/to/python3.12` overrides.
@@ -32,6 +34,11 @@ up: $(STAMP) ## Run the whole stack in this terminal until Ctrl-C
 .PHONY: test
 test: $(STAMP) ## Run the tests on real servers (ARGS="-k name" selects)
 	@$(PY) -m pytest -n $(JOBS) $(ARGS)
+
+.PHONY: soak
+soak: $(STAMP) ## Cut real workers off for DURATION seconds (60), restart them 20 times under load
+	@BATON_SOAK_OUTAGE=$(DURATION) BATON_SOAK_RESTARTS=20 BATON_SOAK_KILLS=20 \
+		$(PY) -m pytest tests/trust $(ARGS)
 
 .PHONY: check
 check: $(STAMP) ## Format, lint, types, import rules and the repository's own rules

@@ -10,7 +10,7 @@ from kernel import InstanceStatus
 from tests.trust.business import plans
 from tests.trust.stage import Stage, moved_at_most_once
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(1200)
 
 #: Rolling restarts; a soak asks for more.
 RESTARTS = int(os.environ.get("BATON_SOAK_RESTARTS", "3"))
