@@ -20,6 +20,10 @@ from jobs.dispatch.mixin import own_columns
 from jobs.models import ApiToken, ContentJob
 from jobs.services import access, content
 from jobs.services.errors import ServiceError
+from ops_console import accounts
+
+# Django looks for admins in this module only.
+__all__ = ["ApiTokenAdmin", "ContentJobAdmin", "accounts"]
 
 #: Refusals listed one by one after an action; the rest is counted.
 REFUSALS_SHOWN = 10

@@ -16,13 +16,15 @@ States, and who moves a row on
     withdrawing  the object was canceled          cancel path (relay) at once, or recovery
     withdrawn    nothing of it runs or will       only a new generation
     refused      this round can never run         people, or a new generation
-    NULL         older than the mixin             nobody: not part of the protocol
+    NULL         older than the mixin             nobody, until `manage.py adopt`
 
     insert ──▶ pending ──confirm──▶ dispatched ──new round──▶ pending (token + 1)
                  │  ▲                   │
             take │  │ give back         │ cancel (from every state)
                  ▼  │                   ▼
               processing ──▶ refused   withdrawing ──▶ withdrawn
+
+    over | refused | withdrawn ──new generation──▶ pending (biz_key `…:g2`, token + 1)
 
 Guards
     Every move is one conditional UPDATE whose WHERE names what the mover believes: the status, the
@@ -45,6 +47,7 @@ What a crash leaves, write by write
     new round | registration         pending with the new number; recovery replays the instance
     taken | registration | confirm   processing; taken over when the claim runs out
     cancel | supersede | withdrawn   withdrawing; recovery supersedes (repeatable) and closes it
+    new generation | old one ended   pending with the new name; recovery ends the old one first
     registered after a withdrawal    the instance's first fenced write finds the object canceled
                                      and ends it (`WorkflowCanceled`)
 
@@ -56,16 +59,20 @@ Leaves to others: execution (`kernel`), which columns a business has (`jobs.mode
 recovery and how often (`jobs.wakeups`). Design 3.
 """
 
+from jobs.dispatch.adoption import Adoption, Decision, adopt
 from jobs.dispatch.errors import DispatchError, GuardedColumn, IncompleteMapping, NotInstalled
 from jobs.dispatch.fenced import FencedOutcome, FencedWrite, fenced_update
 from jobs.dispatch.fields import ExactJSONField
+from jobs.dispatch.generations import new_generation
 from jobs.dispatch.intent import Intent
 from jobs.dispatch.mixin import DispatchMixin, dispatch_models
 from jobs.dispatch.requests import CancelOutcome, cancel, install, new_round
 from jobs.dispatch.states import DispatchStatus, StatusMapping
 
 __all__ = [
+    "Adoption",
     "CancelOutcome",
+    "Decision",
     "DispatchError",
     "DispatchMixin",
     "DispatchStatus",
@@ -77,9 +84,11 @@ __all__ = [
     "Intent",
     "NotInstalled",
     "StatusMapping",
+    "adopt",
     "cancel",
     "dispatch_models",
     "fenced_update",
     "install",
+    "new_generation",
     "new_round",
 ]

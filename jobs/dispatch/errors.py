@@ -24,8 +24,9 @@ class GuardedColumn(DispatchError):
     def __init__(self, model: str, names: list[str]) -> None:
         self.names = names
         super().__init__(
-            f"{model}: {', '.join(names)} may only be written by install, new_round, cancel or "
-            "fenced_update; a write past them could bring an old round back"
+            f"{model}: {', '.join(names)} may only be written by install, new_round, "
+            "new_generation, cancel or fenced_update; a write past them could bring an old round "
+            "back"
         )
 
 

@@ -33,7 +33,7 @@ from jobs.dispatch import transitions
 from jobs.dispatch.clock import db_now
 from jobs.dispatch.intent import Disagreement, Intent, read_identity, read_intent
 from jobs.dispatch.mixin import dispatch_models
-from jobs.dispatch.registration import StillEnding, end_generation, register
+from jobs.dispatch.registration import StillEnding, end_all, register
 from jobs.dispatch.relay import settle_missed_confirm
 from jobs.dispatch.states import (
     BACKOFF_CAP,
@@ -202,6 +202,6 @@ def _defer(taken: Taken, reason: str) -> Handled:
 def _withdraw(kernel: Kernel, taken: Taken) -> Handled:
     intent = read_identity(taken.model, taken.row)
     reason = "the business object was canceled"
-    if not end_generation(kernel, intent.biz_key, reason=reason, timeout=RECOVERY_TIMEOUT_SECONDS):
+    if not end_all(kernel, intent, reason=reason, timeout=RECOVERY_TIMEOUT_SECONDS):
         return _defer(taken, "its failure finalizer still runs")
     return Handled.WITHDRAWN if transitions.withdrawn_taken(taken) else Handled.LOST

@@ -53,6 +53,16 @@ def end_generation(kernel: Kernel, biz_key: str, *, reason: str, timeout: float)
     return again is None or again.status in ENDED
 
 
+def end_all(kernel: Kernel, intent: Intent, *, reason: str, timeout: float) -> bool:
+    """End the intent's generation and the one it was to supersede. True: nothing of either runs.
+
+    The older one may still run when its successor is withdrawn before it was ever registered.
+    """
+    keys = [intent.biz_key] if intent.supersedes is None else [intent.biz_key, intent.supersedes]
+    ended = [end_generation(kernel, key, reason=reason, timeout=timeout) for key in keys]
+    return all(ended)
+
+
 def _plan(intent: Intent) -> Plan:
     for plan in intent.model.dispatch_plans:
         if plan.type == intent.type:

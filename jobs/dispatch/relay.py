@@ -18,7 +18,7 @@ import structlog
 
 from jobs.dispatch.breaker import Breaker
 from jobs.dispatch.intent import Intent
-from jobs.dispatch.registration import StillEnding, end_generation, register
+from jobs.dispatch.registration import StillEnding, end_all, end_generation, register
 from jobs.dispatch.states import REQUEST_TIMEOUT_SECONDS, DispatchStatus
 from jobs.dispatch.transitions import confirm, rows, withdrawn
 from kernel import Kernel, Unavailable
@@ -66,7 +66,7 @@ def _register_and_confirm(kernel: Kernel, intent: Intent) -> None:
 
 def _end_and_close(kernel: Kernel, intent: Intent) -> None:
     reason = "the business object was canceled"
-    if end_generation(kernel, intent.biz_key, reason=reason, timeout=REQUEST_TIMEOUT_SECONDS):
+    if end_all(kernel, intent, reason=reason, timeout=REQUEST_TIMEOUT_SECONDS):
         withdrawn(intent)
 
 

@@ -2,18 +2,20 @@
 
 Guarantees: each is one write of the business row, intent included; what follows outside the
 database happens after the commit of the surrounding transaction (at once where there is none) and
-may fail without harm, because recovery finds the row. Leaves to others: who may ask (`services`).
+may fail without harm, because recovery finds the row. Leaves to others: who may ask (`services`),
+and starting over what is over (`generations`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import router, transaction
+from django.db.models import Q
 
 from jobs.dispatch.clock import db_now
 from jobs.dispatch.errors import IncompleteMapping, NotInstalled
@@ -57,7 +59,7 @@ def install(row: DispatchMixin, *, priority: Priority = Priority.ASYNC) -> Inten
         type=row.dispatch_plan().type,
         biz_key=row.dispatch_key(),
         fencing_token=1,
-        input=_checked_input(row),
+        input=checked_input(row),
         priority=int(priority),
     )
     for name, value in intent.columns().items():
@@ -69,15 +71,18 @@ def install(row: DispatchMixin, *, priority: Priority = Priority.ASYNC) -> Inten
     row._forget_expression("dispatch_next_at")
     if intent.pk is None:
         intent = replace(intent, pk=row.pk)
-    _after_commit(intent, publish)
+    after_commit(intent, publish)
     return intent
 
 
-def new_round(row: _Row, *, priority: Priority | None = None, **changes: Any) -> Intent | None:
+def new_round(
+    row: _Row, *, priority: Priority | None = None, where: Q | None = None, **changes: Any
+) -> Intent | None:
     """Start the next round of a failed row: the object as read is the belief, one write the change.
 
-    `changes` are further columns to set in the same write. None: the row is no longer failed in
-    that round; of two racing callers exactly one gets an intent.
+    `changes` are further columns to set in the same write, `where` is what else must hold of the
+    row. None: the row is no longer failed in that round; of two racing callers exactly one gets an
+    intent.
 
     Raises:
         NotInstalled: the row carries no intent.
@@ -94,10 +99,11 @@ def new_round(row: _Row, *, priority: Priority | None = None, **changes: Any) ->
         type=row.dispatch_plan().type,
         biz_key=biz_key,
         fencing_token=token + 1,
-        input=_checked_input(row),
+        input=checked_input(row),
         priority=int(row.dispatch_priority or 0) if priority is None else int(priority),
     )
     failed = rows(model).filter(
+        where or Q(),
         pk=row.pk,
         dispatch_biz_key=biz_key,
         dispatch_fencing_token=token,
@@ -113,7 +119,7 @@ def new_round(row: _Row, *, priority: Priority | None = None, **changes: Any) ->
     )
     if not matched:
         return None
-    _after_commit(intent, publish)
+    after_commit(intent, publish)
     return intent
 
 
@@ -142,21 +148,27 @@ def cancel(model: type[DispatchMixin], pk: Any, **changes: Any) -> CancelOutcome
     if row["dispatch_status"] is None:
         raise NotInstalled(f"{model._meta.label} {pk} has no dispatch intent")
     if matched:
-        _after_commit(read_identity(model, row), withdraw)
+        after_commit(read_identity(model, row), withdraw)
         return CancelOutcome.CANCELED
     if row[mapping.column] == mapping.canceled:
         return CancelOutcome.ALREADY_CANCELED
     return CancelOutcome.OVER
 
 
-def _checked_input(row: DispatchMixin) -> dict[str, Any]:
-    """Give the payload after the kernel's own check: refused now, or it would wait for ever."""
-    payload = dict(row.dispatch_payload())
-    check_json(payload, limit_bytes=INPUT_BYTES, what=f"payload of {row._meta.label}")
-    return payload
+def checked_input(row: DispatchMixin) -> dict[str, Any]:
+    """Give the row's payload after the kernel's own check. Raises: InvalidValue."""
+    return check_payload(row, row.dispatch_payload())
 
 
-def _after_commit(intent: Intent, action: Callable[[Intent], object]) -> None:
+def check_payload(row: DispatchMixin, payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuse now what would wait for ever. Raises: InvalidValue (ValueTooLarge: too much)."""
+    kept = dict(payload)
+    check_json(kept, limit_bytes=INPUT_BYTES, what=f"payload of {row._meta.label}")
+    return kept
+
+
+def after_commit(intent: Intent, action: Callable[[Intent], object]) -> None:
+    """Let `action` happen once the surrounding transaction is committed; at once without one."""
     # robust: a failure of ours must not keep the host's other callbacks from running.
     transaction.on_commit(
         partial(action, intent), using=router.db_for_write(intent.model), robust=True

@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
+
 from jobs.models import JobKind
 from jobs.models.access import TENANT_CHARACTERS
+from jobs.models.content import NOTIFY_URL
 from jobs.plans import SENTENCES_DEFAULT, SENTENCES_MAX, SENTENCES_MIN, URL_CHARACTERS
+from jobs.ports.errors import PortRefused
 from jobs.services.errors import InvalidRequest, Problem
 from kernel import check_json
 from kernel.limits import INPUT_BYTES
@@ -23,6 +27,7 @@ AVAILABLE_KINDS = frozenset({JobKind.ARTICLE.value})
 #: The rest of a workflow's input is for ids, options and the URL (at most four bytes a character).
 METADATA_BYTES = INPUT_BYTES - 4 * URL_CHARACTERS - 2 * 1024
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
+_OPTIONS = frozenset({"max_sentences", "language", NOTIFY_URL})
 _TENANT = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -67,6 +72,7 @@ def check_entry(
         options={
             "max_sentences": options.get("max_sentences", SENTENCES_DEFAULT),
             "language": options.get("language"),
+            **{name: options[name] for name in (NOTIFY_URL,) if name in options},
         },
         metadata=kept,
     )
@@ -109,7 +115,7 @@ def _options(options: object) -> Iterator[Problem]:
     if not isinstance(options, Mapping):
         yield Problem(pointer="/options", detail="Give a JSON object.")
         return
-    for name in sorted(str(name) for name in set(options) - {"max_sentences", "language"}):
+    for name in sorted(str(name) for name in set(options) - _OPTIONS):
         yield Problem(pointer=f"/options/{name}", detail="Unknown option.")
     sentences = options.get("max_sentences", SENTENCES_DEFAULT)
     if (
@@ -128,3 +134,22 @@ def _options(options: object) -> Iterator[Problem]:
         yield Problem(
             pointer="/options/language", detail="Give a language tag such as en or pt-BR."
         )
+    if NOTIFY_URL in options and (refusal := _refusal_of_url(options[NOTIFY_URL])):
+        yield Problem(pointer=f"/options/{NOTIFY_URL}", detail=refusal)
+
+
+def _refusal_of_url(url: object) -> str | None:
+    """Say why an address cannot be told of anything; None when its text shows nothing wrong.
+
+    What its name leads to is looked at with each attempt, because that may change at any time.
+    """
+    if not isinstance(url, str) or len(url) > URL_CHARACTERS or not _is_web_address(url):
+        return f"Give an http or https URL of at most {URL_CHARACTERS} characters."
+    # The package brings page extraction along, which this one question does not need at start.
+    from jobs.fetching.guard import Guard
+
+    try:
+        Guard(allow_private=settings.BATON_FETCH_ALLOW_PRIVATE).check_url(url)
+    except PortRefused as exc:
+        return str(exc)
+    return None

@@ -109,3 +109,15 @@ class TokenReplaced(ServiceError):
 
     def __init__(self) -> None:
         super().__init__("This token was rotated before, and its successor is in use.")
+
+
+class QuotaExceeded(ServiceError):
+    """The tenant may have no further round now; a round that fails or is canceled makes room."""
+
+    code = "quota_exceeded"
+
+    def __init__(self, tenant: str, *, limit: int, used: int) -> None:
+        self.tenant = tenant
+        self.limit = limit
+        self.used = used
+        super().__init__(f"The tenant's quota is used up: {used} of {limit} rounds.")

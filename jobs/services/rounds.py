@@ -1,7 +1,8 @@
 """The business writes of a running round; activities and finalizers write through these only.
 
 Guarantees: every write is fenced by the round's number and its open statuses (I6), so a late
-worker changes nothing; each may be repeated. Leaves to others: when to call which
+worker changes nothing; each may be repeated. What ends a round also moves its quota and announces
+it, in the same transaction. Leaves to others: when to call which
 (`jobs.activities`, `jobs.workflows`).
 """
 
@@ -9,14 +10,22 @@ from typing import Any
 
 from django.db import transaction
 
-from jobs.dispatch import FencedWrite, fenced_update
+from jobs.dispatch import FencedOutcome, FencedWrite, fenced_update
 from jobs.dispatch.clock import db_now
 from jobs.models import ArtifactKind, ContentArtifact, ContentJob, JobStatus
 from jobs.models.content import OPEN_STATUSES
+from jobs.services import notifications, quota
+from jobs.services.texts import ERROR_CODE_CHARACTERS, ERROR_MESSAGE_CHARACTERS, storable
 
-#: Characters kept of an error's message and code, for the client.
-ERROR_MESSAGE_CHARACTERS = 4000
-ERROR_CODE_CHARACTERS = 64
+__all__ = [
+    "enter_generating",
+    "find_artifact",
+    "finish_failed",
+    "finish_ready",
+    "get_artifact",
+    "keep_artifact",
+    "storable",
+]
 
 
 def enter_generating(job_id: str, fencing_token: int) -> None:
@@ -62,32 +71,45 @@ def get_artifact(job_id: str, artifact_id: int) -> ContentArtifact | None:
 def finish_ready(
     job_id: str, fencing_token: int, *, title: str, result: dict[str, Any]
 ) -> FencedWrite:
-    """Give the job its result and end it. On repeat: `already`; the first result stays."""
-    return _write(
-        job_id,
-        fencing_token,
-        status=JobStatus.READY,
-        title=storable(title),
-        result=result,
-        finished_at=db_now(),
-    )
+    """Give the job its result, end it and settle the round, in one transaction.
+
+    On repeat: `already`; the first result stays, and what the ledger should say is verified.
+    """
+    with transaction.atomic():
+        write = _write(
+            job_id,
+            fencing_token,
+            status=JobStatus.READY,
+            title=storable(title),
+            result=result,
+            finished_at=db_now(),
+        )
+        if write.done:
+            quota.settle(job_id, fencing_token)
+        if write.outcome is FencedOutcome.WRITTEN:
+            notifications.announce(job_id)
+    return write
 
 
 def finish_failed(job_id: str, fencing_token: int, *, code: str, message: str) -> FencedWrite:
-    """End the job as failed. On repeat: `already`. A job that is ready stays so (`closed`)."""
-    return _write(
-        job_id,
-        fencing_token,
-        status=JobStatus.FAILED,
-        error_code=storable(code)[:ERROR_CODE_CHARACTERS],
-        error_message=storable(message)[:ERROR_MESSAGE_CHARACTERS],
-        finished_at=db_now(),
-    )
+    """End the job as failed and refund the round, in one transaction.
 
-
-def storable(text: str) -> str:
-    """Give text every database can keep: NUL and lone surrogates become replacement signs."""
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+    On repeat: `already`, and the ledger is verified. A job that is ready stays so (`closed`).
+    """
+    with transaction.atomic():
+        write = _write(
+            job_id,
+            fencing_token,
+            status=JobStatus.FAILED,
+            error_code=storable(code)[:ERROR_CODE_CHARACTERS],
+            error_message=storable(message)[:ERROR_MESSAGE_CHARACTERS],
+            finished_at=db_now(),
+        )
+        if write.done:
+            quota.refund(job_id, fencing_token)
+        if write.outcome is FencedOutcome.WRITTEN:
+            notifications.announce(job_id)
+    return write
 
 
 def _write(job_id: str, fencing_token: int, **changes: Any) -> FencedWrite:

@@ -4,12 +4,14 @@ Guarantees: imported by workers only (`jobs.worker`); an app's `workflows` modul
 `definitions()`. Leaves to others: the plans (`jobs.plans`), which publishers import.
 """
 
+from jobs.activities.notify import notify_ports_from_settings
 from jobs.activities.outside import ports_from_settings
 from jobs.workflows.article import article_definition
+from jobs.workflows.notify import notify_definition
 from kernel import Definition
 
 
 def definitions() -> list[Definition]:
     """Build every definition of this app, its ports taken from the settings."""
     ports = ports_from_settings()
-    return [article_definition(ports)]
+    return [article_definition(ports), notify_definition(notify_ports_from_settings())]

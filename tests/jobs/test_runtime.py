@@ -32,5 +32,7 @@ def test_forked_child_does_not_use_its_parent_s_kernel(kernel: Kernel) -> None:
 def test_definitions_are_registered_once_a_kernel(kernel: Kernel) -> None:
     worker.register_definitions(kernel)
     worker.register_definitions(kernel)
-    assert [definition.plan for definition in worker.installed_definitions()] == [ARTICLE]
+    served = [definition.plan.type for definition in worker.installed_definitions()]
+    assert ARTICLE.type in served
+    assert len(set(served)) == len(served)
     assert "jobs.activities.article" in sys.modules
