@@ -15,8 +15,8 @@ SENTENCES_MIN, SENTENCES_MAX, SENTENCES_DEFAULT = 1, 20, 5
 URL_CHARACTERS = 2048
 
 
-class ArticleInput(BaseModel):
-    """What `content.article` gets: identities, and the options frozen at entry."""
+class ContentInput(BaseModel):
+    """What every content workflow gets: identities, and the options frozen at entry."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -28,6 +28,26 @@ class ArticleInput(BaseModel):
     language: str | None = None
     #: The client's own JSON object, handed through unchanged.
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class ArticleInput(ContentInput):
+    """What `content.article` gets: `source_url` is the page."""
+
+
+class AudioInput(ContentInput):
+    """What `content.audio` gets: `source_url` is the recording."""
+
+
+class LiveInput(ContentInput):
+    """What `content.live` gets: the event whose recording is awaited; `source_url` is empty."""
+
+    live_event: str
+
+
+class DigestInput(ContentInput):
+    """What `content.digest` gets: `source_url` is the page, beside it a recording."""
+
+    audio_url: str
 
 
 ARTICLE = Plan(
@@ -48,3 +68,42 @@ class NotifyInput(BaseModel):
 
 
 NOTIFY = Plan("content.notify", queue="content", input=NotifyInput, steps=["deliver"])
+
+AUDIO = Plan(
+    "content.audio",
+    queue="media",
+    input=AudioInput,
+    steps=["preprocess", "transcribe_audio", "compose", "finalize"],
+)
+LIVE = Plan(
+    "content.live",
+    queue="media",
+    input=LiveInput,
+    steps=["preprocess", "transcribe_audio", "compose", "finalize"],
+)
+DIGEST = Plan(
+    "content.digest",
+    queue="media",
+    input=DigestInput,
+    steps=["fetch_page", "transcribe_audio", "compose", "choose", "finalize"],
+    depends_on={
+        "fetch_page": [],
+        "transcribe_audio": [],
+        "compose": ["fetch_page", "transcribe_audio"],
+        "choose": ["compose"],
+        "finalize": ["choose"],
+    },
+)
+
+
+class WatchInput(BaseModel):
+    """What `live.watch` and `live.fanout` get: the event they work for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    event_id: str
+    tenant: str
+
+
+WATCH = Plan("live.watch", queue="distribution", input=WatchInput, steps=["observe", "publish"])
+FANOUT = Plan("live.fanout", queue="distribution", input=WatchInput, steps=["notify"])

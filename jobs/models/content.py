@@ -15,7 +15,8 @@ from django.utils import timezone
 
 from jobs.dispatch import DispatchMixin, ExactJSONField, StatusMapping
 from jobs.models.access import TENANT_CHARACTERS
-from jobs.plans import ARTICLE, URL_CHARACTERS
+from jobs.plans import ARTICLE, AUDIO, DIGEST, LIVE, URL_CHARACTERS
+from kernel import Plan
 
 
 class JobKind(models.TextChoices):
@@ -24,6 +25,7 @@ class JobKind(models.TextChoices):
     ARTICLE = "article"
     AUDIO = "audio"
     LIVE = "live"
+    DIGEST = "digest"
 
 
 class JobStatus(models.TextChoices):
@@ -40,6 +42,16 @@ class JobStatus(models.TextChoices):
 OPEN_STATUSES = (JobStatus.INITIAL.value, JobStatus.GENERATING.value)
 TERMINAL_STATUSES = (JobStatus.READY.value, JobStatus.FAILED.value, JobStatus.CANCELED.value)
 
+
+#: The workflow of each kind.
+PLANS: Mapping[str, Plan] = MappingProxyType(
+    {
+        JobKind.ARTICLE.value: ARTICLE,
+        JobKind.AUDIO.value: AUDIO,
+        JobKind.LIVE.value: LIVE,
+        JobKind.DIGEST.value: DIGEST,
+    }
+)
 
 #: The option that names who is told of a round's end.
 NOTIFY_URL = "notify_url"
@@ -69,7 +81,7 @@ class ContentJob(DispatchMixin):
         ),
         protected=frozenset({"deleted_at"}),
     )
-    dispatch_plans = (ARTICLE,)
+    dispatch_plans = tuple(PLANS.values())
 
     id = models.CharField(primary_key=True, max_length=40, default=new_job_id, editable=False)
     tenant = models.SlugField(max_length=TENANT_CHARACTERS, db_index=False)
@@ -118,6 +130,10 @@ class ContentJob(DispatchMixin):
         """Number of the current business round, from 1."""
         return int(self.dispatch_fencing_token or 0)
 
+    def dispatch_plan(self) -> Plan:
+        """Choose the workflow by the kind."""
+        return PLANS[self.kind]
+
     def dispatch_key(self) -> str:
         """Name the generation by type, tenant and job."""
         return f"{self.dispatch_plan().type}:{self.tenant}:{self.id}"
@@ -138,6 +154,8 @@ class ArtifactKind(models.TextChoices):
 
     PAGE = "page"
     COMPOSITION = "composition"
+    AUDIO = "audio"
+    TRANSCRIPT = "transcript"
 
 
 class ContentArtifact(models.Model):
@@ -159,3 +177,15 @@ class ContentArtifact(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.job_id}, round {self.round}"
+
+
+class ArtifactFile(models.Model):
+    """The bytes of an artifact that is no text, where every worker can read them."""
+
+    artifact = models.OneToOneField(
+        ContentArtifact, primary_key=True, on_delete=models.CASCADE, related_name="file"
+    )
+    content = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"file of artifact {self.artifact_id}"

@@ -54,9 +54,7 @@ class QuotaEntry(models.Model):
     tenant = models.SlugField(max_length=TENANT_CHARACTERS, db_index=False)
     job_id = models.CharField(max_length=40)
     round = models.BigIntegerField()
-    state = models.CharField(
-        max_length=16, choices=QuotaState.choices, default=QuotaState.RESERVED
-    )
+    state = models.CharField(max_length=16, choices=QuotaState.choices, default=QuotaState.RESERVED)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     #: When it was settled or refunded.
     decided_at = models.DateTimeField(null=True, editable=False)
