@@ -24,9 +24,10 @@ from tests.protocol.failing_mongo import StandaloneMongo
 
 
 def test_the_schema_may_be_ensured_by_many_at_once_and_again(
-    mongo_url: str, mongo_db_name: str, mongo_client: MongoClient[dict[str, Any]]
+    mongo_url: str, mongo_client: MongoClient[dict[str, Any]]
 ) -> None:
-    config = KernelConfig(mongo_url=mongo_url, database=mongo_db_name)
+    name = f"t_{uuid.uuid4().hex[:16]}"
+    config = KernelConfig(mongo_url=mongo_url, database=name)
     kernels = [Kernel.connect(config) for _ in range(8)]
     barrier, errors = threading.Barrier(8), list[BaseException]()
 
@@ -43,13 +44,14 @@ def test_the_schema_may_be_ensured_by_many_at_once_and_again(
     for thread in threads:
         thread.join(60)
     assert errors == []
-    before = mongo_client[mongo_db_name][INSTANCES].index_information()
+    before = mongo_client[name][INSTANCES].index_information()
     kernels[0].ensure_schema()
-    assert mongo_client[mongo_db_name][INSTANCES].index_information() == before
+    assert mongo_client[name][INSTANCES].index_information() == before
     assert before["biz_key"]["unique"]
     assert before["workflow_id"]["unique"]
     for kernel in kernels:
         kernel.close()
+    mongo_client.drop_database(name)
 
 
 def test_a_standalone_server_is_refused_with_what_to_do(tmp_path: Path) -> None:
