@@ -27,7 +27,7 @@ HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 
 #: Visible ASCII, without what a list of several header values would contain.
-_BARE = re.compile(r"[!#-+\--\[\]-~]+")
+_BARE = re.compile(r"[!#-+\--~]+")
 _QUOTED = re.compile(r'"((?:[!#-\[\]-~]|\\["\\])*)"')
 _ESCAPED = re.compile(r'\\(["\\])')
 

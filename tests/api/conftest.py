@@ -9,6 +9,7 @@ from jobs.runtime import using_kernel
 from kernel import Kernel
 from tests.api.callers import Caller, caller
 from tests.api.pages import pages  # noqa: F401 -- a fixture
+from tests.api.serving import Server, running_server
 from tests.kit.kernels import MakeKernel
 
 
@@ -31,3 +32,10 @@ def acme(kernel: Kernel, transactional_db: None) -> Caller:
 def globex(kernel: Kernel, transactional_db: None) -> Caller:
     """A caller of another tenant."""
     return caller("globex")
+
+
+@pytest.fixture
+def server(acme: Caller, child_env: dict[str, str]) -> Iterator[Server]:
+    """The API under uvicorn, on the database and the store of this test."""
+    with running_server(child_env) as server:
+        yield server
