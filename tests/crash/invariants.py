@@ -33,6 +33,19 @@ def of_instances(instances: Iterable[WorkflowInstance]) -> list[str]:
     return doubled + [line for instance in all_of_them for line in of_instance(instance)]
 
 
+def of_intent(status: str | None, number: int, instance: WorkflowInstance | None) -> list[str]:
+    """Return what contradicts the outbox: a row's dispatch status and round, and its instance."""
+    match status:
+        case "dispatched" if instance is None:
+            return [f"round {number} is dispatched and has no instance"]
+        case "dispatched" if instance is not None and instance.fencing_token < number:
+            return [f"round {number} is dispatched, its instance knows {instance.fencing_token}"]
+        case "withdrawn" if instance is not None and not instance.status.is_terminal:
+            return [f"is withdrawn and its instance is {instance.status}"]
+        case _:
+            return []
+
+
 def of_hints(keys: Iterable[str]) -> list[str]:
     """Return which hints are left in Redis when nothing is running, waiting or queued any more."""
     kinds = (":ready:", ":timers", ":leases")

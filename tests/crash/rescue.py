@@ -1,8 +1,8 @@
 """What happens after a death: a fresh process brings everything to its end and judges it.
 
-Guarantees the same judgement for every scenario: invariants of the documents, no hint left,
-completed steps never entered again, no more repeats than steps that were in flight. Leaves what
-the right end is to the scenario.
+Guarantees the same judgement for every scenario: invariants of the documents, as the death left
+them and in the end; no hint left; completed steps never entered again; no more repeats than steps
+that were in flight. Leaves what the right end is to the scenario.
 """
 
 from collections import Counter
@@ -21,13 +21,17 @@ Calls = Counter[tuple[str, str]]
 
 def rescue(scenario: Scenario, stage: Stage, *, died: bool) -> list[str]:
     """Recover a run and return what is wrong with its end."""
-    completed = _completed(_instances(scenario, stage))
+    left_behind = _instances(scenario, stage)
+    at_once = [*invariants.of_instances(left_behind), *scenario.look(stage)]
+    completed = _completed(left_behind)
     calls = _calls(stage)
     scenario.recover(stage)
     again = {key: _calls(stage)[key] - calls[key] for key in completed}
     instances = _instances(scenario, stage)
     return [
+        *(f"left by the death: {sentence}" for sentence in at_once),
         *scenario.check(stage),
+        *scenario.look(stage),
         *(f"{key} was completed and entered {n} times more" for key, n in again.items() if n),
         *_of_entries(scenario, stage, died=died),
         *(f"{i.biz_key} never ended" for i in instances if not i.status.is_terminal),

@@ -19,6 +19,7 @@ from jobs.runtime import get_kernel
 from jobs.services import content
 from jobs.workflows.article import article_definition
 from kernel import Kernel
+from tests.crash import invariants
 from tests.crash.scenarios.scenario import Scenario
 from tests.crash.stage import Stage
 from tests.crash.world import LEASE_SECONDS, World
@@ -46,6 +47,12 @@ class _Dispatching(Scenario):
         assert stage.kernel
         keys = self.biz_keys(stage.world)
         stage.converge(keys, queue="content", also=lambda: dispatch_due(kernel=stage.kernel))
+
+    def look(self, stage: Stage) -> Iterator[str]:
+        assert stage.kernel
+        for job in _jobs(stage.world):
+            instance = stage.kernel.find(biz_key=job.dispatch_key())
+            yield from invariants.of_intent(job.dispatch_status, job.round, instance)
 
     def submit(self, stage: Stage, path: str = "/tides") -> ContentJob:
         """Post a job about a page of the lab's site."""

@@ -62,7 +62,6 @@ class _Minding(Scenario):
         """Register an instance without telling Redis."""
         silent = connected(stage.config(with_redis=False), self.definitions(stage))
         silent.start_or_resume(MINDED, biz_key=stage.world.biz_key("lost"), input={"name": "lost"})
-        silent.close()
 
 
 class Tick(_Minding):

@@ -49,6 +49,10 @@ class Scenario(ABC):
         """Do what a fresh worker, the clock and, where one is involved, the client do next."""
         stage.converge(self.biz_keys(stage.world))
 
+    def look(self, stage: Stage) -> Iterator[str]:
+        """Say what must never be, not even in between: looked at after the death and in the end."""
+        yield from ()
+
     @abstractmethod
     def check(self, stage: Stage) -> Iterator[str]:
         """Say what is wrong in the end, beside the invariants and the ledger."""
