@@ -14,8 +14,17 @@ from typing import Any
 from hypothesis import strategies as st
 
 from kernel import OnFailed, Plan, Priority, RetryPolicy, Sleep, WaitForSignal, Yield
-from kernel.model import InstanceStatus, StepStatus, WorkflowInstance
-from kernel.protocol import beginning, finalizing, homecoming, owning, readiness, settling, starting
+from kernel.model import InstanceStatus, Signal, StepStatus, WaitKind, WorkflowInstance
+from kernel.protocol import (
+    beginning,
+    finalizing,
+    homecoming,
+    owning,
+    readiness,
+    settling,
+    signaling,
+    starting,
+)
 from kernel.protocol.apply import Document, apply_changes, apply_commit
 from kernel.protocol.coming_home import home_alone, home_last
 from kernel.protocol.commit import Commit
@@ -122,7 +131,7 @@ class Walk:
         if instance.status is InstanceStatus.FAILED:
             moves = [self._replay]
         elif instance.status is InstanceStatus.WAITING:
-            moves = [self._activate, self._activate, self._activate, self._supersede]
+            moves = [self._activate, self._activate, self._signal, self._signal, self._supersede]
         elif instance.status in owning.CLAIMABLE:
             moves = [self._claim] * 8 + [self._defer]
             if instance.status is InstanceStatus.RUNNING:
@@ -141,8 +150,11 @@ class Walk:
 
     def _compare(self, label: str, expected: Document) -> None:
         self.labels.append(label)
-        differences = list(differing(expected, self.document))
+        stored = self.document
+        differences = list(differing(expected, stored))
         assert not differences, (label, self.labels, differences)
+        spans = [state["times"] for state in stored["steps"].values() if "times" in state]
+        assert all(ms >= 0 for each in spans for ms in each.values()), (label, spans)
 
     def _as_holder(self, instance: WorkflowInstance) -> None:
         chance = self.random.random()
@@ -150,7 +162,10 @@ class Walk:
             self.clock.offset_ms += LEASE_MS + 1  # the holder dies
         elif chance < 0.12:
             self.commit(owning.hand_back(instance))
-        elif chance < 0.14 and instance.status in owning.SUPERSEDABLE:
+        elif chance < 0.15:
+            running = [n for n, s in instance.steps.items() if s.status is StepStatus.RUNNING]
+            self.commit(owning.free_dead(instance, self.random.choice([None, *running])))
+        elif chance < 0.17 and instance.status in owning.SUPERSEDABLE:
             self._supersede()
         else:
             self._advance(instance)
@@ -256,6 +271,22 @@ class Walk:
         )
         assert claimed is not None
         self._compare("claim", expected)
+
+    def _signal(self) -> None:
+        wait = next((w for w in self.instance.waits if w.kind is WaitKind.SIGNAL), None)
+        if wait is None:
+            self._activate()
+            return
+        signal = Signal(
+            signal_id=f"$signal-{next(self.tokens)}",
+            workflow_id=self.workflow_id,
+            signal_type=wait.signal_type or "",
+            wait_key=wait.wait_key or "",
+            generation=wait.generation,
+        )
+        commit = signaling.activate(self.instance, signal)
+        assert commit is not None
+        self.commit(commit)
 
     def _activate(self) -> None:
         self.clock.offset_ms += 61_000
