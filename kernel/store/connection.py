@@ -17,14 +17,10 @@ from bson.codec_options import CodecOptions
 from pymongo import errors as driver
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.monitoring import (
-    TopologyClosedEvent,
-    TopologyDescriptionChangedEvent,
-    TopologyListener,
-    TopologyOpenedEvent,
-)
+from pymongo.monitoring import ConnectionPoolListener, PoolClearedEvent, PoolReadyEvent
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import ReadPreference
+from pymongo.topology_description import TopologyDescription
 from pymongo.write_concern import WriteConcern
 
 from kernel.errors import InvariantViolation, NotAReplicaSet, StoreUnavailable, UsageError
@@ -46,7 +42,7 @@ class Connection:
     """A lazily connecting client and the database it keeps truth in."""
 
     def __init__(self, url: str, *, database: str) -> None:
-        self._primary = _PrimaryWatch()
+        self._absences = _Absences()
         try:
             self.client: pymongo.MongoClient[Document] = pymongo.MongoClient(
                 url,
@@ -58,7 +54,7 @@ class Connection:
                 connectTimeoutMS=_CONNECT_TIMEOUT_MS,
                 socketTimeoutMS=_SOCKET_TIMEOUT_MS,
                 appname="baton",
-                event_listeners=[self._primary],
+                event_listeners=[self._absences],
             )
         except (driver.ConfigurationError, driver.InvalidURI, ValueError) as exc:
             raise UsageError(f"mongo_url is not usable: {exc}") from exc
@@ -89,7 +85,8 @@ class Connection:
 
     def came_back_within(self, seconds: float) -> bool:
         """Tell whether MongoDB was away and has answered again for less than this time."""
-        return time.monotonic() - self._primary.back_since < seconds
+        self._absences.look_at(self.client.topology_description)
+        return time.monotonic() - self._absences.back_since < seconds
 
     def require_replica_set(self) -> None:
         """Refuse a server that cannot keep the guarantees.
@@ -112,30 +109,43 @@ class Connection:
         self.client.close()
 
 
-class _PrimaryWatch(TopologyListener):
-    """Notes when a primary that had been lost was found again; the driver's monitor tells."""
+class _Absences(ConnectionPoolListener):
+    """Notes when MongoDB was away and has come back.
+
+    Told by the driver at once, not by its topology events, which lag by a second: a pool that is
+    ready again after it was cleared, or a primary of another election.
+    """
 
     def __init__(self) -> None:
         self.back_since = float("-inf")
-        self._was_lost = False
+        self._cleared: set[object] = set()
+        self._elected: object = None
 
-    def description_changed(self, event: TopologyDescriptionChangedEvent) -> None:
-        """Compare what the driver knew before with what it knows now."""
-        had, has = (
-            description.has_writable_server()
-            for description in (event.previous_description, event.new_description)
-        )
-        if had and not has:
-            self._was_lost = True
-        elif has and self._was_lost:
-            self._was_lost = False
+    def pool_cleared(self, event: PoolClearedEvent) -> None:
+        """A server does not answer."""
+        self._cleared.add(event.address)
+
+    def pool_ready(self, event: PoolReadyEvent) -> None:
+        """A server answers; only after an absence that is news."""
+        if event.address in self._cleared:
+            self._cleared.discard(event.address)
             self.back_since = time.monotonic()
 
-    def opened(self, event: TopologyOpenedEvent) -> None:
-        """The first search for a primary is no outage."""
+    def look_at(self, topology: TopologyDescription) -> None:
+        """Notice a new election since the last look; the first one found is none."""
+        servers = topology.server_descriptions().values()
+        elected = next(((s.address, s.election_id) for s in servers if s.is_writable), None)
+        if elected is not None and elected != self._elected:
+            if self._elected is not None:
+                self.back_since = time.monotonic()
+            self._elected = elected
 
-    def closed(self, event: TopologyClosedEvent) -> None:
-        """Nothing is looked for any more."""
+    def _ignore(self, event: object) -> None:
+        """The rest of a pool's life says nothing about absences."""
+
+    pool_created = pool_closed = connection_created = connection_ready = _ignore
+    connection_closed = connection_check_out_started = connection_check_out_failed = _ignore
+    connection_checked_out = connection_checked_in = _ignore
 
 
 @contextmanager

@@ -6,7 +6,19 @@ import subprocess
 
 from tests.repo.sources import ROOT
 
-TARGETS = {"setup", "demo", "up", "test", "check", "lint", "format", "bench", "lock", "clean"}
+TARGETS = {
+    "setup",
+    "demo",
+    "up",
+    "test",
+    "soak",
+    "check",
+    "lint",
+    "format",
+    "bench",
+    "lock",
+    "clean",
+}
 
 
 def test_bare_make_lists_every_target_with_its_help() -> None:

@@ -1,0 +1,65 @@
+"""After MongoDB was away, living holders answer before anybody takes over."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.embedded import MongoServer
+from kernel import InstanceStatus, Kernel
+from kernel.errors import StoreUnavailable
+from kernel.store import Connection, InstanceStore
+from tests.kit.kernels import QUEUE, MakeKernel, definition, start
+from tests.kit.waiting import eventually
+
+LEASE_SECONDS = 3
+
+
+@pytest.fixture
+def own_mongo(tmp_path: Path) -> Iterator[MongoServer]:
+    with MongoServer(tmp_path / "mongo") as server:
+        yield server
+
+
+def answers(kernel: Kernel, workflow_id: str) -> bool:
+    try:
+        kernel.get(workflow_id)
+    except StoreUnavailable:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("with_redis", [True, False])
+def test_a_lease_that_ran_out_in_an_outage_is_left_for_its_holder_at_first(
+    make_kernel: MakeKernel, own_mongo: MongoServer, mongo_db_name: str, with_redis: bool
+) -> None:
+    quick = definition("silence.quick", {"only": lambda _: None})
+    kernel = make_kernel(quick, mongo_url=own_mongo.url, lease=LEASE_SECONDS, with_redis=with_redis)
+    held = start(kernel, quick, biz_key="silence:held")
+    connection = Connection(own_mongo.url, database=mongo_db_name)
+    holder = InstanceStore(connection, kernel.clock)
+    assert holder.claim(
+        held,
+        fingerprints=[quick.plan.fingerprint],
+        token="t" * 32,
+        owner="elsewhere:1:1",
+        lease_ms=500,
+    )
+    free = start(kernel, quick, biz_key="silence:free")
+    own_mongo.kill()
+    eventually(lambda: not answers(kernel, held), 10, "MongoDB still answers")
+    own_mongo.start()
+    eventually(lambda: answers(kernel, held), 20, "MongoDB never came back")
+
+    assert kernel.drain([QUEUE]) == 1, "what nobody holds may run at once"
+    assert kernel.get(free).status is InstanceStatus.COMPLETED
+    assert kernel.get(held).claim_token == "t" * 32
+    assert holder.renew([(held, "t" * 32)], lease_ms=500) == set()
+
+    def is_taken_over() -> bool:
+        kernel.reconcile()
+        kernel.drain([QUEUE])
+        return kernel.get(held).status is InstanceStatus.COMPLETED
+
+    eventually(is_taken_over, 10, "the holder's end was never noticed")
+    connection.close()
