@@ -30,7 +30,7 @@ from kernel.errors import (
     ValueTooLarge,
     WorkflowCanceled,
 )
-from kernel.explaining import Explanation
+from kernel.explaining import Explanation, Progress
 from kernel.json_values import check_json
 from kernel.keeper import ClaimSlots, Keeper
 from kernel.model import (
@@ -76,6 +76,7 @@ __all__ = [
     "Plan",
     "Priority",
     "Reason",
+    "Progress",
     "Reconciled",
     "Resume",
     "RetryPolicy",

@@ -16,6 +16,28 @@ from kernel.protocol import readiness
 from kernel.store import WorkerBeat
 
 _WAITED_LONG = timedelta(seconds=5)
+_STALLED_AFTER = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Whether work goes on as a whole, from stored facts on the database's clock.
+
+    `oldest_due` is since when the longest-waiting instance could have been claimed, `last_claim`
+    when some worker was last seen to take one (to about 5 s); None: nothing waits, nobody did.
+    """
+
+    now: datetime
+    oldest_due: datetime | None
+    last_claim: datetime | None
+    workers: int
+
+    @property
+    def is_stalled(self) -> bool:
+        """Something has waited for a minute in which nobody took anything: no mere backlog."""
+        since = self.now - _STALLED_AFTER
+        waits = self.oldest_due is not None and self.oldest_due < since
+        return waits and (self.last_claim is None or self.last_claim < since)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

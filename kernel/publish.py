@@ -17,7 +17,7 @@ from kernel.json_values import check_json
 from kernel.model import Priority, WorkflowInstance
 from kernel.protocol import starting
 from kernel.protocol.starting import Start
-from kernel.store import Created, InstanceStore
+from kernel.store import InstanceStore
 from kernel.store.port import Stored
 
 _MAX_RACES = 20
@@ -73,8 +73,9 @@ class Publisher:
         changes = starting.create_changes(
             plan, biz_key=biz_key, value=value, fencing_token=fencing_token, priority=lane
         )
-        if self._store.create(workflow_id, changes) is Created.NEW:
-            return self._started(workflow_id, Start.CREATED, "")
+        created = self._store.create(workflow_id, changes)
+        if created is not None:
+            return self._started(created, Start.CREATED)
         for _ in range(_MAX_RACES):
             stored = self._store.read(workflow_id)
             if stored is None:
@@ -102,16 +103,16 @@ class Publisher:
                     f" (its steps are of definition {instance.definition_fingerprint[:12]},"
                     f" this plan is {plan.fingerprint[:12]})"
                 )
-            return self._started(instance.workflow_id, start, note)
+            replayed = self._store.read(instance.workflow_id)
+            assert replayed is not None, "instances are never deleted while they run"
+            return self._started(replayed, start, note)
         if start is Start.REGISTERED and priority < instance.priority:
             self._raise_priority(stored, priority)
         return StartResult(
             instance=instance, activated=False, accepted=start.accepted, reason=start.value
         )
 
-    def _started(self, workflow_id: str, start: Start, note: str) -> StartResult:
-        stored = self._store.read(workflow_id)
-        assert stored is not None, "instances are never deleted while they run"
+    def _started(self, stored: Stored, start: Start, note: str = "") -> StartResult:
         self._hints.place(stored.instance, stored.now)
         return StartResult(
             instance=stored.instance, activated=True, accepted=True, reason=start.value + note

@@ -115,7 +115,6 @@ class Drain:
                     lease_ms=self._machine.lease_ms,
                 )
                 if stored is not None:
-                    self.ring_if_due(queue)
                     return self._hold(stored, token)
                 self._look(queue, workflow_id)
         except HintsUnavailable:
@@ -145,7 +144,7 @@ class Drain:
 
     def _hold(self, stored: Stored, token: str) -> HeldClaim:
         held = HeldClaim(stored, LiveClaim(stored.document["workflow_id"], token))
-        self._machine.hints.leased(held.instance)
+        self._machine.hints.claimed(held.instance)
         return held
 
     def _look(self, queue: str, workflow_id: str) -> None:

@@ -65,6 +65,19 @@ class HintWriter:
                     expires_ms=as_ms(instance.claimable_time),
                 )
 
+    def claimed(self, instance: WorkflowInstance) -> None:
+        """Note a claim's lease, and wake somebody else if another candidate is due."""
+        assert instance.claim_token
+        with suppress(HintsUnavailable):
+            others_due = self.hints.note_claim(
+                instance.queue,
+                instance.workflow_id,
+                instance.claim_token,
+                expires_ms=as_ms(instance.claimable_time),
+            )
+            if others_due:
+                self.ring(instance.queue)
+
     def unleased(self, queue: str, workflow_id: str, token: str) -> None:
         """Forget the lease of a claim that has ended."""
         with suppress(HintsUnavailable):

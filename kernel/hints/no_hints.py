@@ -50,6 +50,10 @@ class NoHints:
     def put_lease(self, queue: str, workflow_id: str, token: str, *, expires_ms: int) -> None:
         """Keep nothing."""
 
+    def note_claim(self, queue: str, workflow_id: str, token: str, *, expires_ms: int) -> bool:  # noqa: ARG002
+        """Keep nothing, know of nothing due."""
+        return False
+
     def due_leases(self, queue: str, *, limit: int) -> list[tuple[str, str, int]]:  # noqa: ARG002
         """Know of no lease."""
         return []

@@ -77,6 +77,12 @@ class Hints(Protocol):
         On repeat: nothing changes.
         """
 
+    def note_claim(self, queue: str, workflow_id: str, token: str, *, expires_ms: int) -> bool:
+        """Note when a claim's lease ends, as `put_lease`; tell whether another candidate is due.
+
+        On repeat: the lease stays, the answer is asked anew.
+        """
+
     def due_leases(self, queue: str, *, limit: int) -> list[tuple[str, str, int]]:
         """Show up to `limit` (>= 1) ended leases as (workflow_id, token, score_ms).
 

@@ -122,6 +122,14 @@ class RedisHints:
         key = self._keys.of(queue).leases
         self._run("put_latest", keys=(key,), args=(f"{workflow_id}|{token}", int(expires_ms)))
 
+    def note_claim(self, queue: str, workflow_id: str, token: str, *, expires_ms: int) -> bool:
+        """Note when a claim's lease ends; tell whether another candidate is due."""
+        keys = self._keys.of(queue)
+        args = (f"{workflow_id}|{token}", int(expires_ms), self._offset())
+        with self._asking():
+            found = self._scripts.run("note_claim", keys=(*keys.lanes, keys.leases), args=args)
+            return str(found) == "due"
+
     def due_leases(self, queue: str, *, limit: int) -> list[tuple[str, str, int]]:
         """Show up to `limit` ended leases as (workflow_id, token, score_ms)."""
         due = self._peek(self._keys.of(queue).leases, limit=limit)

@@ -38,6 +38,7 @@ class ChildKeeper:
         self._store = store
         self._lease_ms = lease_ms
         self._renewed = 0.0
+        self._taken = 0
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._stopped = False
@@ -52,6 +53,7 @@ class ChildKeeper:
         claim.on_deadline(self._publish_changed)
         with self._changed:
             self._claims[claim.token] = claim
+            self._taken += 1
             self._publish()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, name="baton-slot", daemon=True)
@@ -87,7 +89,7 @@ class ChildKeeper:
             PublishedClaim(claim.workflow_id, claim.token, claim.deadline, claim.culprit)
             for claim in self._claims.values()
         ]
-        self._slots.publish(self._index, self._process, claims)
+        self._slots.publish(self._index, self._process, claims, taken=self._taken)
 
     def _watch(self) -> None:
         while True:

@@ -83,6 +83,8 @@ class Keeper:
         self._condemned: dict[Process, _Condemned] = {}
         self._buried: set[Process] = set()
         self._lost_since: dict[str, float] = {}
+        self._taken: dict[Process, int] = {}
+        self._claimed_at: float | None = None
 
     def start(self) -> None:
         """Begin keeping; the first beat is written before this returns. On repeat: nothing."""
@@ -182,6 +184,9 @@ class Keeper:
         if now < self._next_beat:
             return
         self._next_beat = now + _WORKER_BEAT_SECONDS
+        before, self._taken = self._taken, {child.process: child.taken for child in children}
+        if any(taken > before.get(process, 0) for process, taken in self._taken.items()):
+            self._claimed_at = now
         self._beats.beat(
             self._owner,
             queues=self._queues(),
@@ -189,6 +194,7 @@ class Keeper:
             children=self._slots.children,
             claims=sum(len(child.claims) for child in children),
             stopping=self._slots.stop_requested(),
+            claimed_ago=None if self._claimed_at is None else now - self._claimed_at,
         )
 
     def _forget_worker(self) -> None:

@@ -22,7 +22,7 @@ CLAIMS: Final = 32
 _BEAT: Final = struct.Struct("@d")  # the keeper's beat, monotonic seconds
 _STOP: Final = struct.Struct("@B7x")  # stop request
 _VERSION: Final = struct.Struct("@I4x")
-_CHILD: Final = struct.Struct("@II4xQ")  # claims published, pid, process start
+_CHILD: Final = struct.Struct("@IIIQ")  # claims published, taken so far, pid, process start
 _CLAIM: Final = struct.Struct("@40s40sd100s4x")  # workflow_id, token, deadline, step
 _LOST: Final = struct.Struct("@40s")
 _HEADER_SIZE: Final = _BEAT.size + _STOP.size
@@ -48,6 +48,8 @@ class PublishedChild:
     index: int
     process: Process
     claims: tuple[PublishedClaim, ...]
+    #: How many claims this process has taken in its life.
+    taken: int = 0
 
 
 class ClaimSlots:
@@ -73,13 +75,15 @@ class ClaimSlots:
         """Tell whether the worker was asked to stop."""
         return bool(_STOP.unpack_from(self._memory, _BEAT.size)[0])
 
-    def publish(self, index: int, process: Process, claims: list[PublishedClaim]) -> None:
+    def publish(
+        self, index: int, process: Process, claims: list[PublishedClaim], *, taken: int = 0
+    ) -> None:
         """Write a child's area (the child writes this, one thread at a time)."""
         assert len(claims) <= CLAIMS
         area = self._area(index)
         version = _VERSION.unpack_from(self._memory, area)[0] + 1
         copy = _copy(area, version)
-        _CHILD.pack_into(self._memory, copy, len(claims), process.pid, process.started)
+        _CHILD.pack_into(self._memory, copy, len(claims), taken, process.pid, process.started)
         for number, claim in enumerate(claims):
             _CLAIM.pack_into(
                 self._memory, copy + _CHILD.size + number * _CLAIM.size, claim.workflow_id.encode(),
@@ -129,7 +133,7 @@ def _copy(area: int, version: int) -> int:
 
 
 def _child(index: int, raw: bytes) -> PublishedChild | None:
-    count, pid, started = _CHILD.unpack_from(raw)
+    count, taken, pid, started = _CHILD.unpack_from(raw)
     if pid == 0:
         return None
     rows = _CLAIM.iter_unpack(raw[_CHILD.size : _CHILD.size + count * _CLAIM.size])
@@ -137,7 +141,7 @@ def _child(index: int, raw: bytes) -> PublishedChild | None:
         PublishedClaim(_text(workflow_id), _text(token), deadline, _text(step) or None)
         for workflow_id, token, deadline, step in rows
     )
-    return PublishedChild(index, Process(pid, started), claims)
+    return PublishedChild(index, Process(pid, started), claims, taken)
 
 
 def _text(raw: bytes) -> str:

@@ -90,9 +90,11 @@ class Ticker:
                         priority=instance.priority,
                         at_ms=as_ms(instance.claimable_time),
                     )
-                    self._hints.ring(queue)
                     freed += 1
             self._hints.hints.drop_lease(queue, workflow_id, token, score_ms=score)
+        if freed:
+            # Past the queue's bell: it may be set for a worker that died with its claims.
+            self._hints.ring_host(queue)
         return freed
 
     def _bell(self, queue: str) -> int:

@@ -16,7 +16,7 @@ from kernel.capacity import Capacity
 from kernel.config import KernelConfig
 from kernel.definition import Definition, Plan
 from kernel.errors import InvalidValue, NotFound, StoreUnavailable, UsageError
-from kernel.explaining import Explanation, explain
+from kernel.explaining import Explanation, Progress, explain
 from kernel.keeper import ChildKeeper, ClaimSlots, Keeper
 from kernel.keeper.freeing import free_claim
 from kernel.model import Priority, Signal, WorkflowInstance
@@ -212,6 +212,24 @@ class Kernel:
             raise NotFound(f"no workflow instance {workflow_id!r}")
         workers = self.workers(within_seconds=limits.WORKER_SEEN_SECONDS)
         return explain(stored.instance, stored.now, workers)
+
+    def progress(self, *, timeout: float | None = None) -> Progress:
+        """Tell whether work goes on: what has waited longest, and when somebody last took a claim.
+
+        `timeout` bounds the wait in seconds.
+
+        Raises:
+            StoreUnavailable: no answer.
+        """
+        with self._parts.connection.bounded(timeout):
+            workers = self.workers()
+            claimed = [worker.claimed_at for worker in workers if worker.claimed_at is not None]
+            return Progress(
+                now=self._parts.store.now(),
+                oldest_due=self._parts.scan.oldest_due(types_off=self.config.types_off),
+                last_claim=max(claimed, default=None),
+                workers=len(workers),
+            )
 
     def deliver_signal(
         self,

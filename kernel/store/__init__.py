@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from kernel.store.clock import StoreClock
 from kernel.store.connection import Connection
-from kernel.store.instances import Created, InstanceStore
+from kernel.store.instances import InstanceStore
 from kernel.store.leases import DutyLeases
 from kernel.store.port import Stored
 from kernel.store.scanning import InstanceScan
@@ -20,7 +20,6 @@ from kernel.store.workers import Served, WorkerBeat, WorkerBeats
 
 __all__ = [
     "Connection",
-    "Created",
     "DutyLeases",
     "InstanceScan",
     "InstanceStore",

@@ -6,12 +6,13 @@ whether it was applied; that is told as StoreUnavailable, and the caller re-read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
-from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 import bson
+from bson import ObjectId
 from pymongo import ReturnDocument, UpdateOne
 from pymongo.errors import DocumentTooLarge, DuplicateKeyError, OperationFailure
 
@@ -34,13 +35,6 @@ _RENEWAL_RETRY_SECONDS: Final = 1.0
 _TOO_LARGE_CODES: Final = frozenset({10334, 17419, 17420})
 
 
-class Created(Enum):
-    """Whether an insert made the instance or found one."""
-
-    NEW = "new"
-    EXISTS = "exists"
-
-
 class InstanceStore:
     """The `workflow_instances` collection behind the protocol's commits."""
 
@@ -49,19 +43,30 @@ class InstanceStore:
         self._clock = clock
         self._instances = connection.collection(INSTANCES)
 
-    def create(self, workflow_id: str, changes: Changes) -> Created:
-        """Insert an instance unless its identity is taken; both unique indexes decide races."""
-        new = compile_changes(changes, self._clock)
+    def create(self, workflow_id: str, changes: Changes) -> Stored | None:
+        """Insert an instance and return it; None if its identity is taken.
+
+        The unique indexes decide races. On repeat: None.
+        """
+        made = ObjectId()  # tells our document from one that was there
+        new = {"_id": made, **compile_changes(changes, self._clock)}
         is_new = {"$eq": [{"$type": "$biz_key"}, "missing"]}
         pipeline = [
             {"$replaceWith": {"$cond": [is_new, {"$mergeObjects": ["$$ROOT", new]}, "$$ROOT"]}}
         ]
         try:
-            with translated():
-                result = self._update({"workflow_id": workflow_id}, pipeline, upsert=True)
+            with translated(), _too_large_told():
+                document = self._instances.find_one_and_update(
+                    {"workflow_id": workflow_id},
+                    pipeline,
+                    upsert=True,
+                    return_document=ReturnDocument.AFTER,
+                )
         except DuplicateKeyError:
-            return Created.EXISTS
-        return Created.NEW if result.upserted_id is not None else Created.EXISTS
+            return None
+        if document is None or document["_id"] != made:
+            return None
+        return Stored(document=from_stored(document), now=document["created_at"])
 
     def read(self, workflow_id: str, *, majority: bool = False) -> Stored | None:
         """Return the instance with the database's now; `majority` sees only what stays."""
@@ -78,9 +83,9 @@ class InstanceStore:
             StoreUnavailable: the outcome is unknown.
             ValueTooLarge: the instance would outgrow what one document can hold; nothing written.
         """
-        with translated():
-            result = self._update(
-                compile_guard(commit.guard), compile_stages(commit, self._clock), upsert=False
+        with translated(), _too_large_told():
+            result = self._instances.update_one(
+                compile_guard(commit.guard), compile_stages(commit, self._clock)
             )
         return bool(result.matched_count == 1)
 
@@ -193,15 +198,18 @@ class InstanceStore:
         now = rows[0].pop("_now")
         return Stored(document=from_stored(rows[0]), now=now)
 
-    def _update(self, found: Filter, pipeline: list[dict[str, Any]], *, upsert: bool) -> Any:
-        try:
-            return self._instances.update_one(found, pipeline, upsert=upsert)
-        except DocumentTooLarge as exc:
+
+@contextmanager
+def _too_large_told() -> Iterator[None]:
+    """Tell the server's own size limit as the kernel's error, wherever it shows."""
+    try:
+        yield
+    except DocumentTooLarge as exc:
+        raise _too_large() from exc
+    except OperationFailure as exc:
+        if exc.code in _TOO_LARGE_CODES:
             raise _too_large() from exc
-        except OperationFailure as exc:
-            if exc.code in _TOO_LARGE_CODES:
-                raise _too_large() from exc
-            raise
+        raise
 
 
 def _claimed(document: Document | None, lease_ms: int) -> Stored | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -50,6 +50,18 @@ class InstanceScan:
                 rows.extend(query.sort([("claimable_time", 1), ("workflow_id", 1)]).limit(limit))
         rows.sort(key=lambda row: (row["claimable_time"], row["workflow_id"]))
         return rows[:limit]
+
+    def oldest_due(self, *, types_off: Iterable[str]) -> datetime | None:
+        """Return since when the longest-waiting claimable instance has been due, or None."""
+        found: dict[str, Any] = {"type": {"$nin": list(types_off)}}
+        moments: list[datetime] = []
+        with translated():
+            for status in _CLAIMABLE:
+                due = self._page({"status": status, **found}, None)
+                query = self._instances.find(due, {"claimable_time": 1}, hint=CLAIMABLE_INDEX)
+                rows = query.sort([("claimable_time", 1), ("workflow_id", 1)]).limit(1)
+                moments.extend(row["claimable_time"] for row in rows)
+        return min(moments, default=None)
 
     def page(
         self, *, status: Sequence[str], workflow_type: str | None, limit: int, after: str | None

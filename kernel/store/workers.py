@@ -23,7 +23,10 @@ class Served:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerBeat:
-    """A worker as last heard of; `beat_at` on the database's clock."""
+    """A worker as last heard of; times on the database's clock.
+
+    `claimed_at` is when it was last seen to have taken a claim, None: never.
+    """
 
     owner: str
     queues: tuple[str, ...]
@@ -31,6 +34,7 @@ class WorkerBeat:
     children: int
     claims: int
     stopping: bool
+    claimed_at: datetime | None
     beat_at: datetime
 
 
@@ -50,8 +54,12 @@ class WorkerBeats:
         children: int,
         claims: int,
         stopping: bool,
+        claimed_ago: float | None,
     ) -> None:
-        """Say that a worker is alive and what it serves. On repeat: the later one counts."""
+        """Say that a worker is alive and what it serves. On repeat: the later one counts.
+
+        `claimed_ago` is how many seconds ago it last took a claim, None: never.
+        """
         facts = {
             "queues": list(queues),
             "served": [{"type": one.type, "fingerprint": one.fingerprint} for one in served],
@@ -59,7 +67,10 @@ class WorkerBeats:
             "claims": claims,
             "stopping": stopping,
         }
-        change = {key: {"$literal": value} for key, value in facts.items()}
+        change: dict[str, Any] = {key: {"$literal": value} for key, value in facts.items()}
+        change["claimed_at"] = (
+            {"$literal": None} if claimed_ago is None else self._clock.now(-int(claimed_ago * 1000))
+        )
         with translated():
             self._workers.update_one(
                 {"_id": owner}, [{"$set": {**change, "beat_at": self._clock.now()}}], upsert=True
@@ -91,5 +102,6 @@ def _beat(row: dict[str, Any]) -> WorkerBeat:
         children=row["children"],
         claims=row["claims"],
         stopping=row["stopping"],
+        claimed_at=row.get("claimed_at"),
         beat_at=row["beat_at"],
     )

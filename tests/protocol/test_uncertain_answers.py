@@ -178,7 +178,7 @@ def test_a_registration_whose_answer_is_lost_may_be_repeated(
 ) -> None:
     order = definition("test.lost", {"a": lambda _: "done"})
     kernel.register(order)
-    with mongo.failing("update", how=how), pytest.raises(StoreUnavailable):
+    with mongo.failing("findAndModify", how=how), pytest.raises(StoreUnavailable):
         start(kernel, order)
     workflow_id = start(kernel, order)
     kernel.drain([QUEUE])
@@ -193,7 +193,7 @@ def test_a_replay_whose_answer_is_lost_may_be_repeated(
     order = definition("test.lost", {"a": lambda ctx: ctx.input["ok"] or 1 / 0})
     workflow_id = run(kernel, order, {"ok": 0})
     assert kernel.get(workflow_id).status is InstanceStatus.FAILED
-    with mongo.failing("update", how=how, times=2), pytest.raises(StoreUnavailable):
+    with mongo.failing("update", how=how), pytest.raises(StoreUnavailable):
         start(kernel, order, {"ok": 1}, fencing_token=2)
     start(kernel, order, {"ok": 1}, fencing_token=2)
     kernel.drain([QUEUE])

@@ -1,0 +1,45 @@
+"""note_claim.lua: the lease is noted, and the answer says whether others are due."""
+
+from __future__ import annotations
+
+import pytest
+from redis.exceptions import ResponseError
+
+from tests.lua.lanes import FUTURE, Lanes
+
+
+def note(lanes: Lanes, member: str, at: int | str, offset: int | str = 0) -> str:
+    keys = (*lanes.keys.lanes, lanes.keys.leases)
+    return str(lanes.scripts.run("note_claim", keys=keys, args=(member, at, offset)))
+
+
+def test_an_idle_queue_keeps_the_lease_only(lanes: Lanes) -> None:
+    assert note(lanes, "wf_a|tok", 50) == "idle"
+    assert lanes.client.zscore(lanes.keys.leases, "wf_a|tok") == 50
+
+
+@pytest.mark.parametrize("lane", [0, 1, 2, 3])
+def test_a_due_member_of_any_lane_is_told(lanes: Lanes, lane: int) -> None:
+    lanes.push("wf_b", lane, 1)
+    assert note(lanes, "wf_a|tok", 50) == "due"
+
+
+def test_a_future_member_is_not_due_until_its_time(lanes: Lanes) -> None:
+    lanes.push("wf_b", 1, FUTURE)
+    assert note(lanes, "wf_a|tok", 50) == "idle"
+    assert note(lanes, "wf_a|tok", 50, offset=FUTURE) == "due"
+
+
+def test_the_later_end_of_a_lease_stays_on_repeat(lanes: Lanes) -> None:
+    for at in (50, 40, 60, 50):
+        note(lanes, "wf_a|tok", at)
+    assert lanes.client.zscore(lanes.keys.leases, "wf_a|tok") == 60
+
+
+@pytest.mark.parametrize(("at", "offset"), [("soon", 0), (50, "later")])
+def test_a_bad_time_is_refused_and_leaves_no_key(
+    lanes: Lanes, key_prefix: str, at: int | str, offset: int | str
+) -> None:
+    with pytest.raises(ResponseError, match="note_claim"):
+        note(lanes, "wf_a|tok", at, offset)
+    assert lanes.client.keys(f"{key_prefix}:*") == []
