@@ -17,22 +17,23 @@ from typing import Any
 from tests.crash.kills import How, When
 from tests.crash.lab import Lab, open_lab
 from tests.crash.report import last_line, row
-from tests.crash.scenarios import MATRIX
+from tests.crash.scenarios import MATRIX, OUTBOX
 from tests.kit import servers
 
 
 def main() -> int:
     """Walk every scenario in several labs at once; return the exit status."""
+    every = (*MATRIX, *OUTBOX)
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
-    parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help=", ".join(MATRIX))
+    parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help=", ".join(every))
     parser.add_argument("--every-way", action="store_true", help="each boundary in all four ways")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
     chosen = parser.parse_args()
-    unknown = [name for name in chosen.scenario if name not in MATRIX]
+    unknown = [name for name in chosen.scenario if name not in every]
     if unknown:
-        parser.error(f"no scenario {unknown[0]}; there are {', '.join(MATRIX)}")
+        parser.error(f"no scenario {unknown[0]}; there are {', '.join(every)}")
     hows: list[How | None] = [*How] if chosen.every_way else [None]
-    walks = list(product(chosen.scenario or MATRIX, When, hows))
+    walks = list(product(chosen.scenario or every, When, hows))
     with _labs(chosen.jobs) as labs, ThreadPoolExecutor(chosen.jobs) as pool:
         rows = list(pool.map(lambda walk: _walk(labs, *walk), walks))
     _say(last_line(rows))

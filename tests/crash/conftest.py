@@ -1,6 +1,5 @@
 """One lab a test process, and the matrix's sum at the end of the run."""
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.lab import Lab, open_lab
-from tests.crash.report import PROPERTY, last_line
+from tests.crash.report import summarise
 from tests.crash.worker import Settings
 from tests.kit import servers
 
@@ -38,13 +37,4 @@ def settings(
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what the whole matrix killed, whichever processes did it."""
-    rows = [
-        json.loads(str(value))
-        for reports in terminalreporter.stats.values()
-        for report in reports
-        if getattr(report, "when", None) == "call"
-        for name, value in report.user_properties
-        if name == PROPERTY
-    ]
-    if rows:
-        terminalreporter.write_line(last_line(rows))
+    summarise(terminalreporter)

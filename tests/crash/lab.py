@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from config.embedded.process import die_with_parent
 from tests.crash.kills import How, Kill, When
 from tests.crash.world import World
 from tests.jobs.site import ARTICLE_HTML, running_site
+from tests.kit.postgres import own_database
 from tests.kit.processes import ROOT
 
 #: More boundaries than any scenario has: a walk that does not end is a fault of its own.
@@ -62,6 +63,20 @@ class Lab:
             tally.kills += 1
         tally.violations.append(f"{scenario} never ended within {_BOUNDARIES_MAX} commands")
         return tally
+
+    def storm(self, scenario: str, kills: Iterable[Kill]) -> list[str]:
+        """Act once for each kill, all on one run, and rescue in the end; return what is wrong."""
+        self._runs += 1
+        world = self._next_world()
+        for kill in kills:
+            acted = self._zygote.ask("act", scenario, world, kill=kill)
+            if acted["ended"] == "error":
+                return [f"{scenario}, {kill}: {acted['result']}"]
+        rescued = self._zygote.ask("rescue", scenario, world, died=True)
+        if rescued["ended"] != "done":
+            return [f"{scenario}: rescue failed: {rescued['result']}"]
+        self._world = World(**{**asdict(self._world), "offset_ms": rescued["result"]["offset_ms"]})
+        return list(rescued["result"]["violations"])
 
     def run(self, scenario: str, kill: Kill | None) -> tuple[bool, list[str]]:
         """Run once and rescue; return whether the actor was killed, and what is wrong."""
@@ -170,13 +185,16 @@ def open_lab(folder: Path, mongo_url: str) -> Iterator[Lab]:
         site.pages = _FailsOnce(site.pages)
         client = stack.enter_context(MongoClient[dict[str, Any]](mongo_url))
         stack.callback(client.drop_database, database)
+        database_url = f"sqlite:///{folder}/business.sqlite3"
+        if (shared := os.environ.get("BATON_DATABASE_URL", "")).startswith("postgres"):
+            database_url = stack.enter_context(own_database(shared))
         env = {
             "DJANGO_SETTINGS_MODULE": "config.settings",
             "BATON_MONGO_URL": mongo_url,
             "BATON_REDIS_URL": redis.url,
             "BATON_BROKER_URL": redis.url,
             "BATON_DATA_DIR": str(folder / "data"),
-            "BATON_DATABASE_URL": f"sqlite:///{folder}/business.sqlite3",
+            "BATON_DATABASE_URL": database_url,
         }
         zygote = Zygote(env, folder / "zygote.log")
         stack.callback(zygote.close)

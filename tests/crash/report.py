@@ -1,7 +1,10 @@
 """The one line of figures at the end of the matrix."""
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+import pytest
 
 from tests.crash.lab import Tally
 
@@ -32,3 +35,17 @@ def last_line(rows: Iterable[Mapping[str, Any]]) -> str:
         f"crash matrix: {sum(boundaries.values())} boundaries, {kills} kills,"
         f" {violations} violations"
     )
+
+
+def summarise(terminal: pytest.TerminalReporter) -> None:
+    """Write the line for what this run's tests recorded; nothing if none of them did."""
+    rows = [
+        json.loads(str(value))
+        for reports in terminal.stats.values()
+        for report in reports
+        if getattr(report, "when", None) == "call"
+        for name, value in report.user_properties
+        if name == PROPERTY
+    ]
+    if rows:
+        terminal.write_line(last_line(rows))

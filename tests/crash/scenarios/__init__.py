@@ -24,9 +24,25 @@ SCENARIOS: dict[str, tuple[str, str]] = {
     "dispatch-recovery": ("dispatching", "Recovery"),
     "article": ("dispatching", "Article"),
     "poison": ("poison", "Poison"),
+    "quota-storm": ("storm", "QuotaStorm"),
+}
+#: The outbox in depth; on SQLite and on PostgreSQL.
+OUTBOX: dict[str, tuple[str, str]] = {
+    "regenerate": ("outbox", "Regenerate"),
+    "regenerate-refused": ("outbox", "RegenerateRefused"),
+    "generation-recovery": ("outbox", "GenerationRecovery"),
+    "delete": ("outbox", "Delete"),
+    "announce": ("outbox", "Announce"),
+    "atomic-request": ("outbox", "AtomicRequest"),
+    "submit-in-blocks": ("outbox", "SubmitInBlocks"),
+    "retry-in-blocks": ("outbox", "RetryInBlocks"),
+    "cancel-in-blocks": ("outbox", "CancelInBlocks"),
+    "regenerate-in-blocks": ("outbox", "RegenerateInBlocks"),
+    "delete-in-blocks": ("outbox", "DeleteInBlocks"),
 }
 #: Those that are killed at every boundary; the others do the killing themselves.
-MATRIX: tuple[str, ...] = tuple(name for name in SCENARIOS if name != "poison")
+MATRIX: tuple[str, ...] = tuple(name for name in SCENARIOS if name not in {"poison", "quota-storm"})
+SCENARIOS |= OUTBOX
 
 
 def load(name: str) -> type[Scenario]:
@@ -36,4 +52,4 @@ def load(name: str) -> type[Scenario]:
     return scenario
 
 
-__all__ = ["MATRIX", "SCENARIOS", "Scenario", "load"]
+__all__ = ["MATRIX", "OUTBOX", "SCENARIOS", "Scenario", "load"]
