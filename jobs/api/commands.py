@@ -1,4 +1,4 @@
-"""The commands on one job: retry and cancel.
+"""The commands on one job: retry, regenerate, cancel.
 
 Guarantees: a 202 is sent after the command is committed; with an ``Idempotency-Key`` a repeat gets
 the first answer, without one the service decides what a repeat means. Leaves to others: what is
@@ -36,11 +36,29 @@ class JobRetryView(APIView):
         responses=answers(
             {202: AcceptedShape},
             *(*WITH_BODY, *WITH_KEY, "not-found", "not-retryable", "round-in-progress"),
+            "quota-exceeded",
         ),
     )
     def post(self, request: Request, job_id: str) -> HttpResponse:
         """Retry a failed job. Of two racing retries one is accepted, the other gets 409."""
         return _command(request, "jobs_retry", job_id, content.retry_job)
+
+
+class JobRegenerateView(APIView):
+    """A job done over from the start."""
+
+    @extend_schema(
+        operation_id="jobs_regenerate",
+        request=EmptyRequest,
+        parameters=_PARAMETERS,
+        responses=answers(
+            {202: AcceptedShape},
+            *(*WITH_BODY, *WITH_KEY, "not-found", "round-in-progress", "quota-exceeded"),
+        ),
+    )
+    def post(self, request: Request, job_id: str) -> HttpResponse:
+        """Do a job over that is over; its result is cleared and nothing of it used again."""
+        return _command(request, "jobs_regenerate", job_id, content.regenerate_job)
 
 
 class JobCancelView(APIView):

@@ -157,6 +157,10 @@ def _from_domain(error: service.ServiceError | KernelError) -> Refusal:
     if isinstance(error, service.KeyReused):
         original = {"id": error.job_id, "created_at": moment(error.created_at)}
         return Refusal("idempotency-key-reused", original=original)
+    if isinstance(error, service.QuotaExceeded):
+        # Nobody knows when a round ends; a minute keeps waiting clients from hurrying.
+        members = {"limit": error.limit, "used": error.used, "retry_after": 60}
+        return Refusal("quota-exceeded", str(error), **members)
     if isinstance(error, service.KeyInProgress):
         return Refusal("idempotency-in-progress", str(error), retry_after=1)
     if isinstance(error, ValueTooLarge):

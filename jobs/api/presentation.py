@@ -11,6 +11,7 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
+from jobs.dispatch import DispatchStatus
 from jobs.models import ContentJob
 from kernel import WorkflowInstance, workflow_id_of
 
@@ -72,9 +73,15 @@ def _links(request: Request, job: ContentJob) -> dict[str, str]:
     links = {"self": _address(request, "job", job)}
     if job.status == "failed":
         links["retry"] = _address(request, "job-retry", job)
+    if job.status not in _OPEN or _is_refused(job):
+        links["regenerate"] = _address(request, "job-regenerate", job)
     if job.status in _OPEN:
         links["cancel"] = _address(request, "job-cancel", job)
     return links
+
+
+def _is_refused(job: ContentJob) -> bool:
+    return job.dispatch_status == DispatchStatus.REFUSED
 
 
 def _address(request: Request, name: str, job: ContentJob) -> str:
@@ -86,6 +93,8 @@ def _waiting(
 ) -> dict[str, Any] | None:
     if job.status not in _OPEN:
         return None
+    if _is_refused(job):
+        return {"reason": "refused", "resource": None, "since": moment(job.updated_at)}
     if not known:
         return {"reason": "unknown", "resource": None, "since": None}
     if instance is None:

@@ -196,6 +196,16 @@ PROBLEMS: dict[str, ProblemType] = _table(
         False,
     ),
     (
+        "quota-exceeded",
+        429,
+        "The tenant's quota of work is used up",
+        (
+            "`limit` and `used` count rounds of work; a round that fails or is canceled makes "
+            "room. Wait for one to end, or ask for a larger quota."
+        ),
+        True,
+    ),
+    (
         "rate-limited",
         429,
         "The tenant calls too often",

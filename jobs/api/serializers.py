@@ -73,6 +73,11 @@ class OptionsRequest(StrictSerializer):
 
     max_sentences = StrictInteger(min_value=1, max_value=20, required=False)
     language = StrictText(max_length=35, required=False, allow_null=True)
+    notify_url = StrictText(
+        max_length=URL_CHARS,
+        required=False,
+        help_text="Where a signed notification of the job's end is sent.",
+    )
 
 
 class JobRequest(StrictSerializer):
@@ -126,6 +131,7 @@ class LinksShape(serializers.Serializer[Any]):
     self = serializers.URLField()
     retry = serializers.URLField(required=False)
     cancel = serializers.URLField(required=False)
+    regenerate = serializers.URLField(required=False)
 
 
 class AcceptedShape(serializers.Serializer[Any]):

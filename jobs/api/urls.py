@@ -14,6 +14,9 @@ urlpatterns = [
     path("jobs", views.JobsView.as_view(), name="jobs"),
     path("jobs/<str:job_id>", views.JobView.as_view(), name="job"),
     path("jobs/<str:job_id>/retry", commands.JobRetryView.as_view(), name="job-retry"),
+    path(
+        "jobs/<str:job_id>/regenerate", commands.JobRegenerateView.as_view(), name="job-regenerate"
+    ),
     path("jobs/<str:job_id>/cancel", commands.JobCancelView.as_view(), name="job-cancel"),
     path("tokens/rotate", tokens.TokenRotateView.as_view(), name="token-rotate"),
     path("schema", SpectacularAPIView.as_view(), name="schema"),

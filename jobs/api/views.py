@@ -1,4 +1,4 @@
-"""Asking for a job, listing jobs and reading one.
+"""Asking for a job, listing jobs, reading and deleting one.
 
 Guarantees: each call sees the caller's tenant only; a 202 is sent after the service's write is
 committed; a reading is answered from the business database even while the workflow store is away.
@@ -34,7 +34,7 @@ from jobs.dispatch import relay
 from jobs.models import ContentJob
 from jobs.models.content import OPEN_STATUSES
 from jobs.runtime import get_kernel
-from jobs.services import content
+from jobs.services import content, deleting
 from kernel import Priority, Unavailable, WorkflowInstance
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,9 @@ class JobsView(APIView):
         operation_id="jobs_create",
         request=JobRequest,
         parameters=[key_parameter(), *answer_headers(202, "Location", REPLAYED)],
-        responses=answers({202: AcceptedShape}, *WITH_BODY, *WITH_KEY, "value-too-large"),
+        responses=answers(
+            {202: AcceptedShape}, *WITH_BODY, *WITH_KEY, "value-too-large", "quota-exceeded"
+        ),
     )
     def post(self, request: Request) -> HttpResponse:
         """Ask for content work. The request is stored when this answers; the work follows."""
@@ -127,6 +129,15 @@ class JobView(APIView):
         if _matches(request.META.get("HTTP_IF_NONE_MATCH", ""), tag):
             return HttpResponse(status=304, headers=headers)
         return Response(body, headers=headers)
+
+    @extend_schema(
+        operation_id="jobs_delete",
+        responses=answers({204: None}, "not-found", "round-in-progress"),
+    )
+    def delete(self, request: Request, job_id: str) -> HttpResponse:
+        """Delete a job; one that is open is canceled with it. On repeat: 404."""
+        deleting.delete_job(tenant_of(request), job_id)
+        return HttpResponse(status=204)
 
 
 def _instance(job: ContentJob) -> tuple[WorkflowInstance | None, bool]:

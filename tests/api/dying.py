@@ -42,8 +42,13 @@ def main(token: str) -> None:
                 break
             kills += 1
             again = [_in_child(lambda k=name: _request(token, k)) for _ in range(2)]
-            print(json.dumps({"name": name, "repeats": again}), flush=True)
-    print(json.dumps({TOKEN_ENDS_WITH: kills}), flush=True)
+            _say({"name": name, "repeats": again})
+    _say({TOKEN_ENDS_WITH: kills})
+
+
+def _say(report: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(report) + "\n")
+    sys.stdout.flush()
 
 
 def _load_everything() -> None:

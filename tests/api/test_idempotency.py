@@ -137,7 +137,9 @@ def test_a_malformed_key_is_refused(acme: Caller, key: str) -> None:
     assert ContentJob.objects.count() == 0
 
 
-@pytest.mark.parametrize("key", ["x" * 16, "x" * 255, '"' + "\\\\" * 255 + '"', "!#$%&'()*+-./:;<=>?"])
+@pytest.mark.parametrize(
+    "key", ["x" * 16, "x" * 255, '"' + "\\\\" * 255 + '"', "!#$%&'()*+-./:;<=>?"]
+)
 def test_keys_up_to_the_limits_pass(acme: Caller, key: str) -> None:
     first = ask(acme, key)
     assert first.status_code == 202, first.content
