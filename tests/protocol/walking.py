@@ -47,31 +47,44 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=6,
 )
-OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
-    st.builds(Completed, JSON),
-    st.builds(lambda d, c: Directed(Sleep(d, checkpoint=c)), st.integers(0, 60), JSON),
-    st.builds(
-        lambda p, c: Directed(WaitForSignal("$kind", "a.b", poll_after=p, checkpoint=c)),
-        st.none() | st.integers(0, 60),
-        JSON,
+#: Outcomes with how often they happen; a cancel ends the walk, so it is rare.
+OUTCOMES: list[tuple[st.SearchStrategy[Outcome], int]] = [
+    (st.builds(Completed, JSON), 10),
+    (
+        st.builds(lambda d, c: Directed(Sleep(d, checkpoint=c)), st.integers(0, 60), JSON),
+        4,
     ),
-    st.builds(lambda c: Directed(Yield(checkpoint=c)), JSON),
-    st.builds(
-        lambda retryable, keeps: Failed(
-            code="$code", message="$message", retryable=retryable, keeps_checkpoint=keeps
+    (
+        st.builds(
+            lambda p, c: Directed(WaitForSignal("$kind", "a.b", poll_after=p, checkpoint=c)),
+            st.none() | st.integers(0, 60),
+            JSON,
         ),
-        st.booleans(),
-        st.booleans(),
+        4,
     ),
-    st.just(Canceled("gone")),
-)
+    (st.builds(lambda c: Directed(Yield(checkpoint=c)), JSON), 3),
+    (
+        st.builds(
+            lambda retryable, keeps: Failed(
+                code="$code",
+                message="$message",
+                retryable=retryable,
+                keeps_checkpoint=keeps,
+            ),
+            st.booleans(),
+            st.booleans(),
+        ),
+        10,
+    ),
+    (st.just(Canceled("gone")), 1),
+]
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     """Linear plans and DAGs of one to five steps."""
     names = [f"s{i}" for i in range(draw(st.integers(1, 5)))]
-    if draw(st.booleans()):
+    if draw(st.integers(0, 3)) == 0:
         return Plan("walk.line", queue="work", steps=names)
     graph = {
         name: draw(st.lists(st.sampled_from(names[:i]), unique=True)) if i else []
@@ -131,7 +144,7 @@ class Walk:
         if instance.status is InstanceStatus.FAILED:
             moves = [self._replay]
         elif instance.status is InstanceStatus.WAITING:
-            moves = [self._activate, self._activate, self._signal, self._signal, self._supersede]
+            moves = [self._activate] * 8 + [self._signal] * 8 + [self._supersede]
         elif instance.status in owning.CLAIMABLE:
             moves = [self._claim] * 8 + [self._defer]
             if instance.status is InstanceStatus.RUNNING:
@@ -162,10 +175,12 @@ class Walk:
             self.clock.offset_ms += LEASE_MS + 1  # the holder dies
         elif chance < 0.12:
             self.commit(owning.hand_back(instance))
-        elif chance < 0.15:
+        elif chance < 0.17 and readiness.ready_steps(instance, self.store.now()):
+            self.commit(owning.release(instance))
+        elif chance < 0.20:
             running = [n for n, s in instance.steps.items() if s.status is StepStatus.RUNNING]
             self.commit(owning.free_dead(instance, self.random.choice([None, *running])))
-        elif chance < 0.17 and instance.status in owning.SUPERSEDABLE:
+        elif chance < 0.21 and instance.status in owning.SUPERSEDABLE:
             self._supersede()
         else:
             self._advance(instance)
@@ -190,7 +205,7 @@ class Walk:
                 self.commit(held_commit(instance, "enter failing", changes))
             case readiness.FinishCanceled():
                 changes = settling.canceled(instance)
-                self.commit(held_commit(instance, "canceled", changes, releases=True))
+                self.commit(held_commit(instance, "finish canceled", changes, releases=True))
             case readiness.AllDone():
                 end = settling.all_done(self.policy)
                 self.commit(held_commit(instance, "all done", end.changes, releases=end.releases))
@@ -203,7 +218,8 @@ class Walk:
         """Bring begun steps home in random order; sometimes the process dies in between."""
         order = self.random.sample(steps, len(steps))
         while order:
-            if self.random.random() < 0.1:
+            has_ended = readiness.settled_end(self.instance) is not None
+            if self.random.random() < (0.8 if has_ended else 0.15):
                 self.clock.offset_ms += LEASE_MS + 1
                 return
             name = order.pop()
@@ -218,7 +234,7 @@ class Walk:
         return homecoming.come_home(
             self.instance,
             name,
-            self.draw(OUTCOMES),
+            self._outcome(),
             retry=RetryPolicy(max_retry=2, initial=3),
             on_failed=self._on_failed(),
             jitter=self.random.random(),
@@ -238,7 +254,9 @@ class Walk:
         if record is None:
             end = InstanceStatus.FAILED
             self.commit(
-                held_commit(instance, "finish", settling.finish(instance, end), releases=True)
+                held_commit(
+                    instance, "finish failed", settling.finish(instance, end), releases=True
+                )
             )
             return
         moves = [
@@ -248,7 +266,7 @@ class Walk:
             lambda: self.commit(
                 held_commit(
                     instance,
-                    "finish",
+                    "finish failed",
                     settling.finish(instance, InstanceStatus.FAILED),
                     releases=True,
                 )
@@ -292,7 +310,7 @@ class Walk:
         self.clock.offset_ms += 61_000
         commit = owning.activate_due(self.instance, self.store.now())
         if commit is None:
-            self._supersede()
+            self._signal()
         else:
             self.commit(commit)
 
@@ -320,6 +338,12 @@ class Walk:
         )
         states = self.instance.steps.values()
         assert all(s.is_done or s.status is StepStatus.PENDING for s in states)
+
+    def _outcome(self) -> Outcome:
+        strategies, weights = zip(*OUTCOMES, strict=True)
+        [strategy] = self.random.choices(strategies, weights)
+        outcome: Outcome = self.draw(strategy)
+        return outcome
 
     def _on_failed(self) -> OnFailed:
         return self.random.choice(list(OnFailed))
