@@ -2,8 +2,9 @@
 
 Guarantees: live means the process answers; ready means it can accept requests, which needs the
 business database only. A store that is away is reported, not held against the process: requests
-are accepted without it, and taking every web process out of rotation would lose them. Leaves to
-others: progress of the work itself (console, metrics).
+are accepted without it, and taking every web process out of rotation would lose them. The same
+holds for work that stands still (something has been due for a minute in which no worker took
+anything): `progress` says so for whoever watches. Leaves to others: who does the work.
 """
 
 import logging
@@ -12,9 +13,12 @@ from django.db import Error, connection
 from django.http import HttpRequest, JsonResponse
 
 from jobs.runtime import get_kernel
-from kernel import KernelError
+from kernel import KernelError, Progress
 
 log = logging.getLogger(__name__)
+
+#: How long a probe waits for the workflow store.
+STORE_TIMEOUT_SECONDS = 1.0
 
 
 def live(_request: HttpRequest) -> JsonResponse:
@@ -25,12 +29,14 @@ def live(_request: HttpRequest) -> JsonResponse:
 def ready(_request: HttpRequest) -> JsonResponse:
     """Answer 200 when requests can be accepted, 503 when not; each check by name."""
     database = _database_answers()
+    progress = _progress()
     checks = {
         "database": "ok" if database else "unavailable",
-        "store": "ok" if _store_answers() else "unavailable",
+        "store": "ok" if progress is not None else "unavailable",
+        "progress": "unknown" if progress is None else _word(progress),
     }
     status = "ok" if database else "unavailable"
-    if database and checks["store"] != "ok":
+    if database and set(checks.values()) != {"ok"}:
         status = "degraded"
     return _answer({"status": status, "checks": checks}, 200 if database else 503)
 
@@ -45,13 +51,16 @@ def _database_answers() -> bool:
     return True
 
 
-def _store_answers() -> bool:
+def _progress() -> Progress | None:
     try:
-        get_kernel().list_instances(limit=1)
+        return get_kernel().progress(timeout=STORE_TIMEOUT_SECONDS)
     except KernelError as error:
         log.warning("workflow store unavailable: %s", error)
-        return False
-    return True
+        return None
+
+
+def _word(progress: Progress) -> str:
+    return "stalled" if progress.is_stalled else "ok"
 
 
 def _answer(body: dict[str, object], status: int) -> JsonResponse:

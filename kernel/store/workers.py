@@ -1,4 +1,8 @@
-"""Who could run what: beats of the workers, gone by themselves when a worker is (design 1.1)."""
+"""Who could run what: beats of the workers, gone by themselves when a worker is (design 1.1).
+
+Guarantees that a beat is judged on the database's clock. Leaves to others when it is written
+(`kernel.keeper`) and what follows from its absence: it explains and spaces out tries, no more.
+"""
 
 from __future__ import annotations
 

@@ -57,5 +57,6 @@ def test_without_the_business_database_the_answer_is_to_come_again(
 
 def test_a_healthy_process_is_ready(acme: Caller) -> None:
     answer = acme.get("/health/ready")
-    assert answer.json() == {"status": "ok", "checks": {"database": "ok", "store": "ok"}}
+    checks = {"database": "ok", "store": "ok", "progress": "ok"}
+    assert answer.json() == {"status": "ok", "checks": checks}
     assert answer["Cache-Control"] == "no-store"
