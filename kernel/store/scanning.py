@@ -1,7 +1,7 @@
 """Bounded, indexed queries for work nobody was told about (design 2.3), and lists for people.
 
-Guarantees that no query reads more than it was asked for, nor writes anything. Leaves to others what
-is done about what is found (`kernel.reconcile`).
+Guarantees that no query reads more than it was asked for, nor writes anything. Leaves to others
+what is done about what is found (`kernel.reconcile`).
 """
 
 from __future__ import annotations
