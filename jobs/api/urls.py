@@ -10,6 +10,9 @@ from jobs.api import (
     views,
 )
 
+#: The description is only read; its page has nothing to say about itself to OPTIONS.
+READ = ["get", "head"]
+
 urlpatterns = [
     path("jobs", views.JobsView.as_view(), name="jobs"),
     path("jobs/<str:job_id>", views.JobView.as_view(), name="job"),
@@ -19,6 +22,10 @@ urlpatterns = [
     ),
     path("jobs/<str:job_id>/cancel", commands.JobCancelView.as_view(), name="job-cancel"),
     path("tokens/rotate", tokens.TokenRotateView.as_view(), name="token-rotate"),
-    path("schema", SpectacularAPIView.as_view(), name="schema"),
-    path("docs", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    path("schema", SpectacularAPIView.as_view(http_method_names=READ), name="schema"),
+    path(
+        "docs",
+        SpectacularSwaggerView.as_view(url_name="schema", http_method_names=READ),
+        name="docs",
+    ),
 ]

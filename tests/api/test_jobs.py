@@ -4,11 +4,12 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 
 from jobs.models import ContentJob
 from kernel import Kernel
-from tests.api.callers import ARTICLE, Caller
+from tests.api.callers import ARTICLE, Caller, slug_of
 
 
 def fail(job_id: str) -> None:
@@ -185,3 +186,66 @@ def test_a_command_takes_no_fields(acme: Caller, verb: str) -> None:
     answer = acme.post(f"jobs/{job_id}/{verb}", {"force": True})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["pointer"] == "/force"
+
+
+def test_a_job_that_is_over_is_done_anew_once(acme: Caller) -> None:
+    job_id = acme.submit()["id"]
+    assert acme.post(f"jobs/{job_id}/regenerate").json()["type"].endswith("round-in-progress")
+    fail(job_id)
+    assert set(acme.job(job_id)["links"]) == {"self", "retry", "regenerate"}
+    before = acme.job(job_id)["workflow_id"]
+    answer = acme.post(f"jobs/{job_id}/regenerate")
+    assert answer.status_code == 202, answer.content
+    assert (answer.json()["status"], answer.json()["round"]) == ("initial", 2)
+    job = acme.job(job_id)
+    assert (job["error"], job["result"]) == (None, None)
+    assert job["workflow_id"] != before
+    assert acme.post(f"jobs/{job_id}/regenerate").status_code == 409
+
+
+def test_a_deleted_job_is_gone(acme: Caller) -> None:
+    job_id, kept = acme.submit()["id"], acme.submit()["id"]
+    answer = acme.call("DELETE", f"jobs/{job_id}")
+    assert (answer.status_code, answer.content) == (204, b"")
+    for call in (
+        acme.get(f"jobs/{job_id}"),
+        acme.call("DELETE", f"jobs/{job_id}"),
+        acme.post(f"jobs/{job_id}/cancel"),
+    ):
+        assert slug_of(call) == "not-found"
+    assert [job["id"] for job in acme.get("jobs").json()["results"]] == [kept]
+
+
+def test_a_refused_round_is_told_with_what_can_be_done(acme: Caller) -> None:
+    job_id = acme.submit()["id"]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE jobs_contentjob SET dispatch_status = 'refused', dispatch_next_at = NULL"
+            " WHERE id = %s",
+            [job_id],
+        )
+    job = acme.job(job_id)
+    assert job["waiting"]["reason"] == "refused"
+    assert set(job["links"]) == {"self", "cancel", "regenerate"}
+    assert slug_of(acme.post(f"jobs/{job_id}/retry")) == "not-retryable"
+    assert acme.post(f"jobs/{job_id}/regenerate").status_code == 202
+
+
+def test_a_quota_that_is_used_up_refuses_further_work_and_nothing_else(acme: Caller) -> None:
+    call_command("quota", "set", "acme", "--limit", "1")
+    job_id = acme.submit()["id"]
+    refused = acme.post("jobs", ARTICLE, Idempotency_Key="a-key-of-sixteen")
+    assert slug_of(refused) == "quota-exceeded"
+    assert (refused.json()["limit"], refused.json()["used"]) == (1, 1)
+    assert int(refused["Retry-After"]) > 0
+    assert ContentJob.objects.count() == 1
+    assert acme.post(f"jobs/{job_id}/cancel").status_code == 202
+    again = acme.post("jobs", ARTICLE, Idempotency_Key="a-key-of-sixteen")
+    assert again.status_code == 202
+
+
+def test_a_notification_is_asked_for_by_an_option(acme: Caller) -> None:
+    options = {"notify_url": "https://example.org/hook"}
+    assert acme.job(acme.submit(options=options)["id"])["options"]["notify_url"]
+    answer = acme.post("jobs", {**ARTICLE, "options": {"notify_url": "ftp://example.org/"}})
+    assert answer.json()["errors"][0]["pointer"] == "/options/notify_url"
