@@ -55,7 +55,7 @@ def test_every_commit_does_in_mongo_what_it_does_in_memory(connection: Connectio
     seen: set[str] = set()
 
     @settings(
-        max_examples=50, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+        max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
     )
     @given(data=st.data(), plan=plans(), seed=st.integers(0, 2**31))
     def take_walk(data: st.DataObject, plan: Plan, seed: int) -> None:

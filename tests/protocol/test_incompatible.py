@@ -54,6 +54,7 @@ def test_while_a_worker_that_knows_it_is_about_it_comes_back_soon(
         children=1,
         claims=0,
         stopping=False,
+        claimed_ago=None,
     )
     connection.close()
     workflow_id = start(publisher, old)
