@@ -29,6 +29,11 @@ BATON_API_RATE = BATON.api_rate
 BATON_LLM_URL = BATON.llm_url
 BATON_LLM_KEY = BATON.llm_key
 BATON_LLM_MODEL = BATON.llm_model
+BATON_SPEECH_SERVICE_URL = BATON.speech_service_url
+BATON_SPEECH_URL = BATON.speech_url
+BATON_SPEECH_KEY = BATON.speech_key
+BATON_SPEECH_MODEL = BATON.speech_model
+BATON_PUBLIC_URL = BATON.public_url
 
 DEBUG = BATON.debug
 SECRET_KEY = BATON.secret_key or load_or_create_secret_key(BATON.data_dir)

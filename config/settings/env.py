@@ -55,6 +55,14 @@ class BatonEnv(BaseSettings):
     llm_url: str | None = None
     llm_key: str | None = None
     llm_model: str = "gpt-4o-mini"
+    #: Our own speech service (`manage.py speech_service`).
+    speech_service_url: str = "http://127.0.0.1:8090"
+    #: OpenAI-compatible transcription endpoint; empty = the speech service.
+    speech_url: str | None = None
+    speech_key: str | None = None
+    speech_model: str = "whisper-1"
+    #: Where providers reach this API to call back; empty = they are only polled.
+    public_url: str | None = None
     #: Django's SECRET_KEY; empty = generated once into the data folder.
     secret_key: str | None = Field(default=None, min_length=32)
     debug: bool = False
@@ -77,7 +85,16 @@ class BatonEnv(BaseSettings):
         return value
 
     @field_validator(
-        "redis_url", "broker_url", "database_url", "llm_url", "llm_key", "secret_key", mode="before"
+        "redis_url",
+        "broker_url",
+        "database_url",
+        "llm_url",
+        "llm_key",
+        "secret_key",
+        "speech_url",
+        "speech_key",
+        "public_url",
+        mode="before",
     )
     @classmethod
     def _empty_is_unset(cls, value: object) -> object:

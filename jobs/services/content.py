@@ -18,9 +18,16 @@ from jobs.dispatch import CancelOutcome, DispatchStatus, cancel, install, new_ge
 from jobs.dispatch.clock import db_now
 from jobs.models import ContentJob, JobStatus
 from jobs.models.content import OPEN_STATUSES
-from jobs.services import notifications, quota
-from jobs.services.entry import check_entry
-from jobs.services.errors import AlreadyTerminal, JobNotFound, NotRetryable, RoundInProgress
+from jobs.services import live, notifications, quota
+from jobs.services.entry import LIVE_EVENT, check_entry
+from jobs.services.errors import (
+    AlreadyTerminal,
+    InvalidRequest,
+    JobNotFound,
+    NotRetryable,
+    Problem,
+    RoundInProgress,
+)
 from kernel import Priority
 
 #: Most rows one page of a list may have.
@@ -59,9 +66,15 @@ def submit_job(
         metadata=entry.metadata,
         created_by_id=None if created_by is None else created_by.pk,
     )
+    event_id = entry.options.get(LIVE_EVENT)
+    if event_id is not None and live.find_event(tenant, event_id) is None:
+        problem = Problem(pointer=f"/options/{LIVE_EVENT}", detail="There is no such live event.")
+        raise InvalidRequest([problem])
     with transaction.atomic():
         intent = install(job, priority=priority)
         quota.reserve(tenant, job.pk, intent.fencing_token)
+        if event_id is not None:
+            live.subscribe(job, event_id)
     return job
 
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 
@@ -19,15 +18,20 @@ from jobs.models.content import NOTIFY_URL
 from jobs.plans import SENTENCES_DEFAULT, SENTENCES_MAX, SENTENCES_MIN, URL_CHARACTERS
 from jobs.ports.errors import PortRefused
 from jobs.services.errors import InvalidRequest, Problem
+from jobs.services.web_address import is_web_address
 from kernel import check_json
 from kernel.limits import INPUT_BYTES
 
 #: Kinds with a workflow behind them.
-AVAILABLE_KINDS = frozenset({JobKind.ARTICLE.value})
-#: The rest of a workflow's input is for ids, options and the URL (at most four bytes a character).
-METADATA_BYTES = INPUT_BYTES - 4 * URL_CHARACTERS - 2 * 1024
+AVAILABLE_KINDS = frozenset(JobKind.values)
+#: Options that only one kind has, and needs.
+LIVE_EVENT, AUDIO_URL = "live_event", "audio_url"
+_OWN_OPTIONS = {JobKind.LIVE.value: LIVE_EVENT, JobKind.DIGEST.value: AUDIO_URL}
+#: The rest of a workflow's input is for ids, options and the URLs (at most four bytes a character).
+METADATA_BYTES = INPUT_BYTES - 2 * 4 * URL_CHARACTERS - 2 * 1024
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
-_OPTIONS = frozenset({"max_sentences", "language", NOTIFY_URL})
+_OPTIONAL = (NOTIFY_URL, LIVE_EVENT, AUDIO_URL)
+_OPTIONS = frozenset({"max_sentences", "language", *_OPTIONAL})
 _TENANT = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -56,7 +60,13 @@ def check_entry(
         InvalidValue: metadata that could not be given back equal (ValueTooLarge: or too big).
     """
     options = {} if options is None else options
-    problems = [*_kind(kind), *_url(source_url), *_tenant(tenant), *_options(options)]
+    problems = [
+        *_kind(kind),
+        *_source(kind, source_url),
+        *_tenant(tenant),
+        *_options(options),
+        *_own_option(kind, options),
+    ]
     kept: dict[str, Any] = {}
     if isinstance(metadata, Mapping):
         kept = dict(metadata)
@@ -72,7 +82,7 @@ def check_entry(
         options={
             "max_sentences": options.get("max_sentences", SENTENCES_DEFAULT),
             "language": options.get("language"),
-            **{name: options[name] for name in (NOTIFY_URL,) if name in options},
+            **{name: options[name] for name in _OPTIONAL if name in options},
         },
         metadata=kept,
     )
@@ -89,26 +99,39 @@ def _tenant(tenant: str) -> Iterator[Problem]:
         yield Problem(pointer="/tenant", detail="A tenant is a slug of at most 64 characters.")
 
 
+def _source(kind: object, url: object) -> Iterator[Problem]:
+    if kind != JobKind.LIVE:
+        yield from _url(url)
+    elif url != "":
+        yield Problem(pointer="/source_url", detail="A live job's recording comes from its event.")
+
+
+def _own_option(kind: object, options: object) -> Iterator[Problem]:
+    if not isinstance(options, Mapping):
+        return
+    wanted = _OWN_OPTIONS.get(str(kind))
+    for name in (LIVE_EVENT, AUDIO_URL):
+        value = options.get(name)
+        if name != wanted and name in options:
+            yield Problem(pointer=f"/options/{name}", detail=f"A job of kind {kind} has none.")
+        elif name == wanted == LIVE_EVENT and not (isinstance(value, str) and 0 < len(value) <= 40):
+            yield Problem(pointer=f"/options/{name}", detail="Give the id of a live event.")
+        elif name == wanted == AUDIO_URL and not is_web_address(value):
+            yield Problem(
+                pointer=f"/options/{name}", detail="Give an http or https URL of a WAV recording."
+            )
+
+
 def _url(url: object) -> Iterator[Problem]:
     if not isinstance(url, str) or not url:
         yield Problem(pointer="/source_url", detail="Give an http or https URL.")
     elif len(url) > URL_CHARACTERS:
         yield Problem(pointer="/source_url", detail=f"At most {URL_CHARACTERS} characters.")
-    elif not _is_web_address(url):
+    elif not is_web_address(url):
         yield Problem(
             pointer="/source_url",
             detail="Give an http or https URL with a host and no spaces or control characters.",
         )
-
-
-def _is_web_address(url: str) -> bool:
-    if any(character.isspace() or not character.isprintable() for character in url):
-        return False
-    try:
-        parts = urlsplit(url)
-        return parts.scheme.lower() in {"http", "https"} and bool(parts.hostname)
-    except ValueError:
-        return False
 
 
 def _options(options: object) -> Iterator[Problem]:
@@ -143,7 +166,7 @@ def _refusal_of_url(url: object) -> str | None:
 
     What its name leads to is looked at with each attempt, because that may change at any time.
     """
-    if not isinstance(url, str) or len(url) > URL_CHARACTERS or not _is_web_address(url):
+    if not isinstance(url, str) or len(url) > URL_CHARACTERS or not is_web_address(url):
         return f"Give an http or https URL of at most {URL_CHARACTERS} characters."
     # The package brings page extraction along, which this one question does not need at start.
     from jobs.fetching.guard import Guard

@@ -9,7 +9,11 @@ ServiceError
 ├─ AlreadyTerminal    a cancel came after the end
 ├─ KeyReused          the idempotency key belongs to another request
 ├─ KeyInProgress      the request with this idempotency key has not committed yet
-└─ TokenReplaced      the token was rotated before, and its successor is in use
+├─ TokenReplaced      the token was rotated before, and its successor is in use
+├─ EventClosed        the live event is over, in another way than asked for
+├─ ChoiceNotOpen      the job offers no choice: not yet, or not any more
+├─ ChoiceMade         another option was chosen before
+└─ UnknownOption      the choice has no such option
 ```
 """
 
@@ -121,3 +125,44 @@ class QuotaExceeded(ServiceError):
         self.limit = limit
         self.used = used
         super().__init__(f"The tenant's quota is used up: {used} of {limit} rounds.")
+
+
+class EventClosed(ServiceError):
+    """The live event is over; `status` says how."""
+
+    code = "event_closed"
+
+    def __init__(self, status: str) -> None:
+        self.status = status
+        super().__init__(f"The event is {status} already, and stays as it is.")
+
+
+class ChoiceNotOpen(ServiceError):
+    """The job's round offers no choice; `status` is the job's."""
+
+    code = "choice_not_open"
+
+    def __init__(self, status: str) -> None:
+        self.status = status
+        super().__init__(f"The job is {status} and offers no choice; read it to see when it does.")
+
+
+class ChoiceMade(ServiceError):
+    """Another option was chosen; `option` is the one that counts."""
+
+    code = "choice_already_made"
+
+    def __init__(self, option: str) -> None:
+        self.option = option
+        super().__init__(f"The option {option!r} was chosen before, and that choice is final.")
+
+
+class UnknownOption(ServiceError):
+    """The choice does not offer that; `known` is what it offers."""
+
+    code = "unknown_option"
+
+    def __init__(self, option: str, known: list[str]) -> None:
+        self.known = known
+        offered = ", ".join(known)
+        super().__init__(f"There is no option {option[:60]!r}; choose one of: {offered}.")

@@ -13,6 +13,7 @@ Leaves to others: tasks (`tasks`), recognising (`work`).
 
 import hashlib
 import json
+import logging
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -20,6 +21,8 @@ from jobs.speech.faults import BadFault, Faults
 from jobs.speech.tasks import KeyReused, Task, TaskStore
 from jobs.speech.wav import UnreadableAudio, read_wav
 from jobs.speech.work import Work
+
+log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 _KEY_CHARS = 255
@@ -168,6 +171,9 @@ class _Handler(BaseHTTPRequestHandler):
             # The client went away, or was silent for too long.
             self.close_connection = True
             return
+        except Exception:
+            log.exception("a call could not be answered")
+            status, body = 500, {"error": {"message": "The service failed; its log says why."}}
         data = json.dumps(body).encode()
         try:
             self.send_response(status)

@@ -29,7 +29,8 @@ def read_wav(data: bytes) -> bytes:
         with wave.open(io.BytesIO(data)) as file:
             channels, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
             frames = file.readframes(file.getnframes())
-    except (wave.Error, EOFError, ValueError, OverflowError) as exc:
+    except Exception as exc:
+        # The parser meets broken headers with whatever exception they happen to cause.
         raise UnreadableAudio(f"The WAV file cannot be read: {exc or 'it is cut short'}.") from exc
     if rate not in _RATES:
         raise UnreadableAudio(f"A sample rate of {rate} Hz cannot be read; use {RATE} Hz.")

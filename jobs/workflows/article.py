@@ -7,17 +7,8 @@ are tried again with growing delays. Leaves to others: what the steps do (`jobs.
 from jobs.activities import article
 from jobs.activities.outside import Ports
 from jobs.plans import ARTICLE
-from kernel import Definition, RetryPolicy, Step
-
-#: Seconds of one call.
-BUSINESS_TIMEOUT = 30
-FETCH_TIMEOUT = 60
-COMPOSE_TIMEOUT = 300
-
-#: For steps that only touch the business database.
-_BUSINESS = RetryPolicy(max_retry=4, backoff="exponential", initial=0.5, cap=30)
-_FETCH = RetryPolicy(max_retry=4, backoff="exponential", initial=1, cap=60)
-_COMPOSE = RetryPolicy(max_retry=5, backoff="exponential", initial=2, cap=120)
+from jobs.workflows import policies
+from kernel import Definition, Step
 
 
 def article_definition(ports: Ports) -> Definition:
@@ -25,10 +16,18 @@ def article_definition(ports: Ports) -> Definition:
     return Definition(
         ARTICLE,
         steps={
-            "preprocess": Step(article.preprocess, timeout=BUSINESS_TIMEOUT, retry=_BUSINESS),
-            "fetch_page": Step(article.fetch_page, timeout=FETCH_TIMEOUT, retry=_FETCH),
-            "compose": Step(article.compose, timeout=COMPOSE_TIMEOUT, retry=_COMPOSE),
-            "finalize": Step(article.finalize, timeout=BUSINESS_TIMEOUT, retry=_BUSINESS),
+            "preprocess": Step(
+                article.preprocess, timeout=policies.BUSINESS_TIMEOUT, retry=policies.BUSINESS
+            ),
+            "fetch_page": Step(
+                article.fetch_page, timeout=policies.FETCH_TIMEOUT, retry=policies.FETCH
+            ),
+            "compose": Step(
+                article.compose, timeout=policies.COMPOSE_TIMEOUT, retry=policies.COMPOSE
+            ),
+            "finalize": Step(
+                article.finalize, timeout=policies.BUSINESS_TIMEOUT, retry=policies.BUSINESS
+            ),
         },
         success_finalizer=article.settle,
         failure_finalizer=article.give_up,

@@ -69,7 +69,7 @@ def test_sentence_count_outside_its_bounds_is_refused(count: object) -> None:
 
 def test_every_problem_is_named_at_once() -> None:
     assert pointers(
-        kind="audio", source_url="x", options={"language": "no language!", "extra": 1}
+        kind="film", source_url="x", options={"language": "no language!", "extra": 1}
     ) == ["/kind", "/source_url", "/options/extra", "/options/language"]
 
 
