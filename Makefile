@@ -40,6 +40,10 @@ soak: $(STAMP) ## Cut real workers off for DURATION seconds (60), restart them 2
 	@BATON_SOAK_OUTAGE=$(DURATION) BATON_SOAK_RESTARTS=20 BATON_SOAK_KILLS=20 \
 		$(PY) -m pytest tests/trust $(ARGS)
 
+.PHONY: crash
+crash: $(STAMP) ## Kill processes before and after every command (ARGS=--every-way for all four ways)
+	@$(PY) -m tests.crash $(ARGS)
+
 .PHONY: check
 check: $(STAMP) ## Format, lint, types, import rules and the repository's own rules
 	@$(PY) -m ruff format --check .

@@ -15,6 +15,7 @@ import redis as redis_client_library
 from django.conf import settings as django_settings
 from pymongo import MongoClient
 
+from tests.crash.report import summarise
 from tests.kit import servers
 from tests.kit.kernels import (  # noqa: F401 - fixtures of every tier
     dead_worker,
@@ -34,6 +35,11 @@ def pytest_configure(config: pytest.Config) -> None:
         # Django's settings were read before this file; children read the environment.
         django_settings.BATON_DATA_DIR = servers.run_dir() / "data"
         django_settings.BATON_DATA_DIR.mkdir(exist_ok=True)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what the crash matrix killed, whichever processes did it."""
+    summarise(terminalreporter)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -108,12 +114,16 @@ def child_env(
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings() -> None:
-    """Keep the business database of this xdist worker in a file of its own, for child processes."""
+    """Keep the business database of this xdist worker in one of its own.
+
+    On SQLite it is a file, so that child processes can use it too.
+    """
     from django.db import connections
 
     default = connections["default"]
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
     if default.vendor == "sqlite":
-        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-        default.settings_dict["TEST"]["NAME"] = str(
-            servers.run_dir() / f"business-{worker}.sqlite3"
-        )
+        name = str(servers.run_dir() / f"business-{worker}.sqlite3")
+    else:
+        name = f"test_{default.settings_dict['NAME']}_{worker}"
+    default.settings_dict["TEST"]["NAME"] = name

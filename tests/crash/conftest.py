@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.crash.lab import Lab, open_lab
-from tests.crash.report import summarise
 from tests.crash.worker import Settings
 from tests.kit import servers
 
@@ -33,8 +32,3 @@ def settings(
         folder=str(tmp_path),
         lease=2,
     )
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what the whole matrix killed, whichever processes did it."""
-    summarise(terminalreporter)
