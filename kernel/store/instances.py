@@ -30,8 +30,9 @@ from kernel.store.schema import INSTANCES, QUEUE_INDEX
 
 _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
 _TERMINAL: Final = ["completed", "failed", "canceled"]
-#: How often holders try to renew while MongoDB does not answer.
-_RENEWAL_RETRY_SECONDS: Final = 1.0
+#: In this time after an absence every living holder has renewed, however short its lease: it waits
+#: for MongoDB in turns of a few seconds.
+_HOLDERS_ANSWER_SECONDS: Final = 4.0
 _TOO_LARGE_CODES: Final = frozenset({10334, 17419, 17420})
 
 
@@ -157,7 +158,7 @@ class InstanceStore:
             "definition_fingerprint": {"$in": list(fingerprints)},
             **self._clock.is_past("claimable_time"),
         }
-        if self._connection.came_back_within(lease_ms / 3000 + _RENEWAL_RETRY_SECONDS):
+        if self._connection.came_back_within(max(lease_ms / 2000, _HOLDERS_ANSWER_SECONDS)):
             # Leases ran out because nobody could renew them: living holders answer first.
             due["claim_token"] = {"$exists": False}
         return due
