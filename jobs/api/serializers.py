@@ -57,6 +57,21 @@ class StrictText(serializers.CharField):
         return str(super().to_internal_value(data))
 
 
+@extend_schema_field(
+    {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": URL_CHARS,
+        "pattern": r"^[hH][tT][tT][pP][sS]?://[^\s/?#]\S*$",
+    }
+)
+class WebAddress(StrictText):
+    """An http or https URL; the services look at it more closely."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=URL_CHARS, **options)
+
+
 @extend_schema_field(OpenApiTypes.OBJECT)
 class MetadataField(serializers.JSONField):
     """Any JSON object of the client's, given back equal."""
@@ -68,23 +83,33 @@ class MetadataField(serializers.JSONField):
         return data
 
 
+@extend_schema_field(OpenApiTypes.OBJECT)
+class ObjectShape(serializers.JSONField):
+    """A JSON object in an answer."""
+
+
 class OptionsRequest(StrictSerializer):
-    """How the article is composed."""
+    """How the content is composed, and what a kind needs beside its source."""
 
     max_sentences = StrictInteger(min_value=1, max_value=20, required=False)
     language = StrictText(max_length=35, required=False, allow_null=True)
-    notify_url = StrictText(
-        max_length=URL_CHARS,
-        required=False,
-        help_text="Where a signed notification of the job's end is sent.",
+    notify_url = WebAddress(
+        required=False, help_text="Where a signed notification of the job's end is sent."
     )
+    live_event = StrictText(
+        max_length=40, required=False, help_text="Kind live: the event whose recording is awaited."
+    )
+    audio_url = WebAddress(required=False, help_text="Kind digest: the recording, a WAV file.")
 
 
 class JobRequest(StrictSerializer):
     """A request for content work."""
 
-    kind = serializers.ChoiceField(choices=["article"])
-    source_url = StrictText(max_length=URL_CHARS)
+    kind = serializers.ChoiceField(choices=["article", "audio", "live", "digest"])
+    source_url = WebAddress(
+        required=False,
+        help_text="The page (article, digest) or the recording (audio); kind live has none.",
+    )
     options = OptionsRequest(required=False)
     metadata = MetadataField(required=False)
     priority = serializers.ChoiceField(
@@ -132,6 +157,7 @@ class LinksShape(serializers.Serializer[Any]):
     retry = serializers.URLField(required=False)
     cancel = serializers.URLField(required=False)
     regenerate = serializers.URLField(required=False)
+    choice = serializers.URLField(required=False)
 
 
 class AcceptedShape(serializers.Serializer[Any]):
@@ -192,9 +218,9 @@ class JobDetailShape(JobShape):
     """A job with everything known about it."""
 
     workflow_id = serializers.CharField()
-    options = serializers.JSONField()
-    metadata = serializers.JSONField()
-    result = serializers.JSONField(allow_null=True)
+    options = ObjectShape()
+    metadata = ObjectShape()
+    result = ObjectShape(allow_null=True)
     waiting = WaitingShape(allow_null=True)
     progress = ProgressShape(allow_null=True)
 
