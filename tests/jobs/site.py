@@ -30,6 +30,10 @@ class Site:
         self.pages: dict[str, tuple[int, str]] = {"/tides": (200, ARTICLE_HTML)}
         #: Requests so far, by path.
         self.asked: list[str] = []
+        #: path → statuses of the next POSTs; 204 when there is none left.
+        self.answers: dict[str, list[int]] = {}
+        #: POSTs so far: path, headers, body.
+        self.posted: list[tuple[str, dict[str, str], bytes]] = []
 
 
 @contextmanager
@@ -46,6 +50,15 @@ def running_site() -> Iterator[Site]:
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            site.posted.append((self.path, dict(self.headers), body))
+            answers = site.answers.get(self.path, [])
+            self.send_response(answers.pop(0) if answers else 204)
+            self.send_header("Location", "/elsewhere")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def log_message(self, *_: object) -> None:
             """Keep the test's output quiet."""

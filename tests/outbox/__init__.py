@@ -1,0 +1,1 @@
+"""The outbox in depth: starting over, deleting, adopting, telling, callers' blocks, outages."""

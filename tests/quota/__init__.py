@@ -1,0 +1,1 @@
+"""The quota ledger: every round is reserved once and decided once, whatever dies in between."""
