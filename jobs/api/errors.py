@@ -38,6 +38,10 @@ _SERVICE_SLUGS: tuple[tuple[type[Exception], str], ...] = (
     (service.RoundInProgress, "round-in-progress"),
     (service.AlreadyTerminal, "already-terminal"),
     (service.TokenReplaced, "token-replaced"),
+    (service.EventClosed, "event-closed"),
+    (service.ChoiceNotOpen, "choice-not-open"),
+    (service.ChoiceMade, "choice-already-made"),
+    (service.UnknownOption, "unknown-option"),
 )
 
 

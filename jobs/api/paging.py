@@ -10,7 +10,7 @@ import json
 from datetime import datetime
 
 from jobs.api.errors import Refusal
-from jobs.models import ContentJob
+from jobs.models import ContentJob, LiveEvent
 
 #: Rows of a page, when the client names no number and at most.
 PAGE_ROWS = 50
@@ -20,9 +20,9 @@ _CURSOR_CHARS = 300
 Position = tuple[datetime, str]
 
 
-def encode_cursor(job: ContentJob) -> str:
+def encode_cursor(row: ContentJob | LiveEvent) -> str:
     """Name this row as the last one seen."""
-    raw = json.dumps([job.created_at.isoformat(), job.pk]).encode()
+    raw = json.dumps([row.created_at.isoformat(), row.pk]).encode()
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.reverse import reverse
 
 from jobs.dispatch import DispatchStatus
-from jobs.models import ContentJob
+from jobs.models import ContentJob, JobKind
 from kernel import WorkflowInstance, workflow_id_of
 
 #: Statuses a job can be canceled from.
@@ -77,6 +77,8 @@ def _links(request: Request, job: ContentJob) -> dict[str, str]:
         links["regenerate"] = _address(request, "job-regenerate", job)
     if job.status in _OPEN:
         links["cancel"] = _address(request, "job-cancel", job)
+    if job.kind == JobKind.DIGEST:
+        links["choice"] = _address(request, "job-choice", job)
     return links
 
 

@@ -131,6 +131,27 @@ PROBLEMS: dict[str, ProblemType] = _table(
         False,
     ),
     (
+        "event-closed",
+        409,
+        "The live event is over",
+        "It stays as it is; read it for its status and recording.",
+        False,
+    ),
+    (
+        "choice-not-open",
+        409,
+        "The job offers no choice now",
+        "Read `/jobs/{id}/choice` until it offers candidates; a job that is over offers none.",
+        False,
+    ),
+    (
+        "choice-already-made",
+        409,
+        "Another option was chosen",
+        "A choice is final; regenerate the job to be asked again.",
+        False,
+    ),
+    (
         "idempotency-in-progress",
         409,
         "The first request with this key is still being stored",
@@ -166,6 +187,13 @@ PROBLEMS: dict[str, ProblemType] = _table(
             "Correct each place listed in `errors` (JSON pointers into the body). Unknown fields "
             "are refused, so that a misspelt one is never ignored."
         ),
+        False,
+    ),
+    (
+        "unknown-option",
+        422,
+        "The choice has no such option",
+        "Choose one of the options that `/jobs/{id}/choice` lists.",
         False,
     ),
     (

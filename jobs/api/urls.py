@@ -4,7 +4,10 @@ from django.urls import path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from jobs.api import (
+    callbacks,
+    choices,
     commands,
+    live,
     schema,  # noqa: F401 -- importing it registers the authentication schemes
     tokens,
     views,
@@ -21,6 +24,16 @@ urlpatterns = [
         "jobs/<str:job_id>/regenerate", commands.JobRegenerateView.as_view(), name="job-regenerate"
     ),
     path("jobs/<str:job_id>/cancel", commands.JobCancelView.as_view(), name="job-cancel"),
+    path("jobs/<str:job_id>/choice", choices.JobChoiceView.as_view(), name="job-choice"),
+    path("jobs/<str:job_id>/choose", choices.JobChooseView.as_view(), name="job-choose"),
+    path("live-events", live.LiveEventsView.as_view(), name="live-events"),
+    path("live-events/<str:event_id>", live.LiveEventView.as_view(), name="live-event"),
+    path("live-events/<str:event_id>/start", live.LiveStartView.as_view(), name="live-event-start"),
+    path("live-events/<str:event_id>/end", live.LiveEndView.as_view(), name="live-event-end"),
+    path(
+        "live-events/<str:event_id>/cancel", live.LiveCancelView.as_view(), name="live-event-cancel"
+    ),
+    path("callbacks/<str:provider>/<str:token>", callbacks.CallbackView.as_view(), name="callback"),
     path("tokens/rotate", tokens.TokenRotateView.as_view(), name="token-rotate"),
     path("schema", SpectacularAPIView.as_view(http_method_names=READ), name="schema"),
     path(

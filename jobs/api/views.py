@@ -64,7 +64,7 @@ class JobsView(APIView):
             job = content.submit_job(
                 tenant=tenant_of(request),
                 kind=body["kind"],
-                source_url=body["source_url"],
+                source_url=body.get("source_url", ""),
                 options=dict(body.get("options", {})),
                 metadata=body.get("metadata", {}),
                 priority=PRIORITIES.get(body.get("priority", ""), Priority.ASYNC),
