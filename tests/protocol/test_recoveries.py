@@ -113,7 +113,7 @@ def test_coming_home_begins_the_row_of_deaths_anew(
     run_until_idle(kernel, [QUEUE])
     assert kernel.get(workflow_id).steps["a"].recoveries == 0
     assert kernel.get(workflow_id).status is InstanceStatus.WAITING
-    TimeShift(kernel).advance(seconds=2)
+    TimeShift(kernel).advance(seconds=101)
     kernel.reconcile()
     run_until_idle(kernel, [QUEUE])
     assert kernel.get(workflow_id).output == {"a": "done"}

@@ -48,7 +48,7 @@ def test_a_call_past_its_timeout_is_cancelled_and_tried_again(
         calls.append(ctx.attempt)
         return slow(ctx) if len(calls) == 1 else "in time"
 
-    order = definition("test.slow", {"a": Step(activity, timeout=0.1, retry=RETRY)})
+    order = definition("test.slow", {"a": Step(activity, timeout=0.5, retry=RETRY)})
     kernel = make_kernel(order)
     workflow_id = start(kernel, order)
     run_until_idle(kernel, [QUEUE])
@@ -77,7 +77,7 @@ def test_a_checkpoint_outlives_a_timeout(make_kernel: MakeKernel) -> None:
             return Sleep(1, checkpoint={"job": 1})
         return listening(ctx) if len(checkpoints) == 2 else None
 
-    order = definition("test.slow", {"a": Step(activity, timeout=0.2, retry=RETRY)})
+    order = definition("test.slow", {"a": Step(activity, timeout=0.5, retry=RETRY)})
     kernel = make_kernel(order)
     ended(kernel, start(kernel, order))
     assert checkpoints == [None, {"job": 1}, {"job": 1}]
@@ -97,7 +97,7 @@ def test_a_call_that_does_not_listen_gives_its_workflow_up(
             return "from the old attempt"
         return "from the new one"
 
-    order = definition("test.deaf", {"a": Step(deaf, timeout=0.1, retry=RETRY)})
+    order = definition("test.deaf", {"a": Step(deaf, timeout=0.5, retry=RETRY)})
     kernel = make_kernel(order, with_redis=with_redis, hang_grace=0.1)
     other = make_kernel(order, with_redis=with_redis)
     workflow_id = start(kernel, order)
