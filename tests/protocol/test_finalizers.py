@@ -14,7 +14,6 @@ from kernel import (
     Reason,
     WorkflowCanceled,
 )
-from kernel.explaining import explain
 from kernel.limits import FINALIZER_POISONED_SECONDS
 from kernel.testing import TimeShift, run_until_idle
 from tests.kit.kernels import (
@@ -127,7 +126,7 @@ def test_a_finalizer_that_raises_is_retried_with_backoff_and_seen_to_be(
         assert (
             timedelta(seconds=2 ** (attempt - 2)) <= wait <= timedelta(seconds=2 ** (attempt - 1))
         )
-        assert explain(instance, instance.updated_at).reason is Reason.RETRY_BACKOFF
+        assert instance.blocked_on.reason is Reason.RETRY_BACKOFF
         pass_time_until_due(kernel, workflow_id)
     run_until_idle(kernel, [QUEUE])
     assert kernel.get(workflow_id).status is ENDS[kind]

@@ -104,7 +104,9 @@ def test_a_step_that_kills_its_worker_every_time_is_given_up(
 def test_coming_home_begins_the_row_of_deaths_anew(
     make_kernel: MakeKernel, dead_worker: DeadWorker
 ) -> None:
-    order = definition("test.poison", {"a": lambda ctx: Sleep(1) if ctx.resume is None else "done"})
+    order = definition(
+        "test.poison", {"a": lambda ctx: Sleep(100) if ctx.resume is None else "done"}
+    )
     kernel = make_kernel(order)
     workflow_id = start(kernel, order)
     for _ in range(5):
