@@ -130,7 +130,7 @@ def test_the_demo_access_stays_the_same_while_it_works(
 
 
 #: Bodies of the calls that need one; the others get none.
-BODIES: dict[str, object] = {}
+BODIES: dict[str, object] = {"jobs/<str:job_id>/choose": {"option": "a"}}
 
 
 def calls_on_one_job() -> list[tuple[str, str]]:
@@ -146,6 +146,7 @@ def calls_on_one_job() -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.parametrize(("method", "route"), calls_on_one_job())
 def test_another_tenants_job_does_not_exist(
     acme: Caller, globex: Caller, method: str, route: str
 ) -> None:
