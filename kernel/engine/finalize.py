@@ -12,7 +12,7 @@ from kernel.definition import Definition, RetryPolicy
 from kernel.engine import contexts
 from kernel.engine.claims import HeldClaim
 from kernel.engine.committing import commit_held
-from kernel.engine.invoke import failure
+from kernel.engine.invoke import failure, text_of
 from kernel.engine.machine import Machine
 from kernel.errors import WorkflowCanceled
 from kernel.model import FinalizerState, InstanceStatus
@@ -81,7 +81,14 @@ def _outcome(
         return _finish(held, end)
     if isinstance(raised, WorkflowCanceled):
         # Nothing left to compensate counts as done; a success that should not be ends canceled.
-        return _finish(held, end if end is InstanceStatus.FAILED else InstanceStatus.CANCELED)
+        if end is InstanceStatus.FAILED:
+            return _finish(held, end)
+        return held_commit(
+            held.instance,
+            "finish canceled",
+            settling.canceled_at_the_end(held.instance, text_of(raised)),
+            releases=True,
+        )
     failed = failure(raised, RetryPolicy())
     assert isinstance(failed, Failed)
     return finalizing.failed(held.instance, failed.code, failed.message, jitter=machine.jitter())

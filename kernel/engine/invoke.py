@@ -136,7 +136,7 @@ async def _captured(coroutine: Any) -> tuple[BaseException | None, Any]:
 
 def failure(exc: BaseException, retry: RetryPolicy) -> Outcome:
     """Return what an exception means; its text is made storable, however it looks."""
-    message = _text_of(exc)
+    message = text_of(exc)
     if isinstance(exc, WorkflowCanceled):
         return Canceled(message)
     fatal = isinstance(exc, (NonRetryable, InvalidValue, *retry.non_retryable))
@@ -154,7 +154,7 @@ def _result(value: Any, step: str) -> Outcome:
             return Directed(value)
         size = check_json(value, limit_bytes=limits.OUTPUT_BYTES, what=f"output of {step}")
     except InvalidValue as exc:
-        return Failed(code=exc.code, message=_text_of(exc), retryable=False)
+        return Failed(code=exc.code, message=text_of(exc), retryable=False)
     return Completed(value, size)
 
 
@@ -169,9 +169,10 @@ def _check_directive(directive: Sleep | WaitForSignal | Yield, step: str) -> Non
             if directive.poll_after is not None:
                 as_seconds(directive.poll_after, what="WaitForSignal(poll_after)")
             for name in (directive.signal_type, directive.wait_key):
-                if not isinstance(name, str) or not 0 < len(name) <= limits.NAME_CHARACTERS:
+                is_text = isinstance(name, str) and "\0" not in name
+                if not is_text or not 0 < len(name) <= limits.NAME_CHARACTERS:
                     raise InvalidValue(
-                        f"must be text of 1 to {limits.NAME_CHARACTERS} characters",
+                        f"must be text of 1 to {limits.NAME_CHARACTERS} characters without NUL",
                         what="WaitForSignal(signal_type, wait_key)",
                     )
                 check_json(name, limit_bytes=limits.CHECKPOINT_BYTES, what="WaitForSignal")
@@ -192,7 +193,8 @@ def _check_generation(generation: object) -> None:
         raise InvalidValue("must be an integer from 0", what="WaitForSignal(generation)")
 
 
-def _text_of(exc: BaseException) -> str:
+def text_of(exc: BaseException) -> str:
+    """Return an exception's text, storable however it looks."""
     try:
         text = str(exc)
     except BaseException:  # noqa: BLE001 - a broken __str__ must not hide the failure

@@ -17,6 +17,8 @@ from kernel.protocol import finalizing, readiness
 from kernel.protocol.beginning import begin_changes
 from kernel.protocol.expressions import Earliest, Expression, FieldValue, Lit, Now, Record, Unset
 from kernel.protocol.holding import released
+from kernel.protocol.homecoming import error_record
+from kernel.protocol.outcomes import CANCELED_CODE
 
 Changes = dict[str, Expression]
 
@@ -74,6 +76,12 @@ def canceled(instance: WorkflowInstance) -> Changes:
     """End the instance as canceled, with the error of the step that said so."""
     step = next(name for name, state in instance.steps.items() if readiness.is_canceled(state))
     return finish(instance, InstanceStatus.CANCELED) | {"error": FieldValue(f"steps.{step}.error")}
+
+
+def canceled_at_the_end(instance: WorkflowInstance, message: str) -> Changes:
+    """End the instance as canceled because its success finalizer said so."""
+    error = error_record(CANCELED_CODE, message, None)
+    return finish(instance, InstanceStatus.CANCELED) | {"error": error}
 
 
 def enter_failing(instance: WorkflowInstance, step: str, *, begin_finalizer: bool) -> Changes:

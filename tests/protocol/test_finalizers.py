@@ -141,7 +141,11 @@ def test_a_cancel_in_a_finalizer_ends_the_workflow(
 ) -> None:
     kernel, workflow_id = made(make_kernel, kind, Finalizer(WorkflowCanceled("object gone")))
     run_until_idle(kernel, [QUEUE])
-    assert kernel.get(workflow_id).status is end
+    instance = kernel.get(workflow_id)
+    assert instance.status is end
+    if end is InstanceStatus.CANCELED:
+        assert instance.error is not None
+        assert (instance.error.code, instance.error.message) == ("workflow_canceled", "object gone")
 
 
 @pytest.mark.parametrize("kind", [SUCCESS, FAILURE])
