@@ -37,7 +37,7 @@ test: $(STAMP) ## Run the tests on real servers (ARGS="-k name" selects)
 
 .PHONY: soak
 soak: $(STAMP) ## Cut real workers off for DURATION seconds (60), restart them 20 times under load
-	@BATON_SOAK_OUTAGE=$(DURATION) BATON_SOAK_RESTARTS=20 BATON_SOAK_KILLS=20 \
+	@BATON_SOAK_OUTAGE=$(DURATION) BATON_SOAK_RESTARTS=20 BATON_SOAK_KILLS=20 BATON_SOAK_CANDIDATES=100000 \
 		$(PY) -m pytest tests/trust $(ARGS)
 
 .PHONY: crash

@@ -17,7 +17,12 @@ from bson.codec_options import CodecOptions
 from pymongo import errors as driver
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.monitoring import ConnectionPoolListener, PoolClearedEvent, PoolReadyEvent
+from pymongo.monitoring import (
+    ConnectionPoolListener,
+    PoolClearedEvent,
+    PoolCreatedEvent,
+    PoolReadyEvent,
+)
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import ReadPreference
 from pymongo.topology_description import TopologyDescription
@@ -31,6 +36,8 @@ Document = dict[str, Any]
 _SOCKET_TIMEOUT_MS: Final = 10_000
 _SELECTION_TIMEOUT_MS: Final = 3_000
 _CONNECT_TIMEOUT_MS: Final = 2_000
+#: Longer than finding a server takes that is there.
+_SEARCH_SECONDS: Final = 1.0
 #: Server codes of refusals that a later try may not meet: elections, shutdowns, full caches, time.
 _PASSING_CODES: Final = frozenset(
     {6, 7, 11, 24, 50, 64, 89, 91, 112, 134, 175, 189, 202, 246, 262, 9001, 10107, 11600, 11602}
@@ -113,23 +120,28 @@ class _Absences(ConnectionPoolListener):
     """Notes when MongoDB was away and has come back.
 
     Told by the driver at once, not by its topology events, which lag by a second: a pool that is
-    ready again after it was cleared, or a primary of another election.
+    ready again after it was cleared, or ready long after it was first wanted, or a primary of
+    another election.
     """
 
     def __init__(self) -> None:
         self.back_since = float("-inf")
-        self._cleared: set[object] = set()
+        self._silent_since: dict[object, float] = {}
         self._elected: object = None
 
+    def pool_created(self, event: PoolCreatedEvent) -> None:
+        """A server is looked for."""
+        self._silent_since[event.address] = time.monotonic()
+
     def pool_cleared(self, event: PoolClearedEvent) -> None:
-        """A server does not answer."""
-        self._cleared.add(event.address)
+        """A server that did answer does so no more."""
+        self._silent_since[event.address] = float("-inf")
 
     def pool_ready(self, event: PoolReadyEvent) -> None:
         """A server answers; only after an absence that is news."""
-        if event.address in self._cleared:
-            self._cleared.discard(event.address)
-            self.back_since = time.monotonic()
+        now = time.monotonic()
+        if now - self._silent_since.pop(event.address, now) > _SEARCH_SECONDS:
+            self.back_since = now
 
     def look_at(self, topology: TopologyDescription) -> None:
         """Notice a new election since the last look; the first one found is none."""
@@ -143,7 +155,7 @@ class _Absences(ConnectionPoolListener):
     def _ignore(self, event: object) -> None:
         """The rest of a pool's life says nothing about absences."""
 
-    pool_created = pool_closed = connection_created = connection_ready = _ignore
+    pool_closed = connection_created = connection_ready = _ignore
     connection_closed = connection_check_out_started = connection_check_out_failed = _ignore
     connection_checked_out = connection_checked_in = _ignore
 

@@ -8,7 +8,7 @@ import pytest
 from config.embedded import MongoServer
 from kernel import InstanceStatus, Kernel
 from kernel.errors import StoreUnavailable
-from kernel.store import Connection, InstanceStore
+from kernel.store import Connection, InstanceStore, StoreClock
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 from tests.kit.waiting import eventually
 
@@ -63,3 +63,30 @@ def test_a_lease_that_ran_out_in_an_outage_is_left_for_its_holder_at_first(
 
     eventually(is_taken_over, 10, "the holder's end was never noticed")
     connection.close()
+
+
+def test_a_process_that_came_during_the_absence_is_as_careful(
+    own_mongo: MongoServer, mongo_db_name: str
+) -> None:
+    connection = Connection(own_mongo.url, database=mongo_db_name)
+    fresh = Connection(own_mongo.url, database=mongo_db_name)
+    store = InstanceStore(fresh, StoreClock())
+    connection.require_replica_set()
+    own_mongo.kill()
+    with pytest.raises(StoreUnavailable):
+        store.now()
+    own_mongo.start()
+    eventually(lambda: _is_here(store), 20, "MongoDB never came back")
+    assert fresh.came_back_within(20)
+    late = Connection(own_mongo.url, database=mongo_db_name)
+    assert InstanceStore(late, StoreClock()).now()
+    assert not late.came_back_within(20), "its first search for the primary was no absence"
+    for each in (connection, fresh, late):
+        each.close()
+
+
+def _is_here(store: InstanceStore) -> bool:
+    try:
+        return bool(store.now())
+    except StoreUnavailable:
+        return False
