@@ -10,16 +10,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from kernel import limits
 from kernel.engine.hinting import HintWriter
 from kernel.errors import InvalidValue
 from kernel.json_values import check_json
-from kernel.model import Signal
+from kernel.model import Signal, Wait, WorkflowInstance
 from kernel.protocol import signaling
+from kernel.protocol.apply import apply_commit
 from kernel.store import InstanceStore, SignalInbox
-from kernel.store.signals import MATCHED, UNMATCHED
+from kernel.store.signals import MATCHED, PENDING, UNMATCHED
 
 _WORKFLOW_ID: Final = re.compile(r"wf_[0-9a-f]{32}")
 _MAX_RACES: Final = 20
@@ -51,7 +53,7 @@ class SignalDelivery:
                     "was used for another workflow or wait; every signal needs an id of its own",
                     what=f"signal_id {signal.signal_id!r}",
                 )
-            if known is not None and known.status != "pending":
+            if known is not None and known.status != PENDING:
                 return False
         return self.match(signal) is not UNMATCHED and is_new
 
@@ -64,22 +66,25 @@ class SignalDelivery:
             instance = stored.instance
             if signaling.is_spent(instance, signal):
                 return self._close(signal, MATCHED)
-            if instance.status.is_terminal or signaling.is_past(instance, signal):
+            if instance.status.is_terminal:
                 return self._close(signal, UNMATCHED)
             commit = signaling.activate(instance, signal)
             if commit is None:
                 return None  # not waiting for it yet, or held: its holder looks into the inbox
+            # After the instance was read, and the commit is guarded by that revision: a slow hand
+            # whose signal has woken a step that is completed by now must not wake the next one.
+            known = self._inbox.get(signal.signal_id)
+            if known is None or known.status != PENDING:
+                return known.status if known is not None else None
             if self._store.commit(commit):
-                self._close(signal, MATCHED)
-                again = self._store.read(signal.workflow_id)
-                if again is not None and again.instance.claim_token is None:
-                    self._hints.place(again.instance, again.now)
-                return MATCHED
+                woken = apply_commit(stored.document, commit, stored.now)
+                self._hints.place(WorkflowInstance.model_validate(woken), stored.now)
+                return self._close(signal, MATCHED)
         return None
 
-    def look(self, workflow_id: str) -> None:
-        """Look into the inbox once for an instance that has just begun to wait."""
-        for signal in self._inbox.pending_of(workflow_id):
+    def look(self, workflow_id: str, waits: Sequence[Wait]) -> None:
+        """Look into the inbox once for an instance that has just begun these waits."""
+        for signal in self._inbox.pending_of(workflow_id, waits):
             self.match(signal)
 
     def _close(self, signal: Signal, status: str) -> str:

@@ -15,13 +15,14 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+from collections.abc import Sequence
 from typing import Final
 
 from kernel.engine.claims import HeldClaim
 from kernel.errors import StoreUnavailable
 from kernel.protocol.commit import Commit
 from kernel.protocol.judging import Verdict, judge
-from kernel.store.port import Instances
+from kernel.store.port import Inbox, Instances
 
 log: Final = logging.getLogger("baton.engine")
 
@@ -51,6 +52,25 @@ def commit_held(store: Instances, held: HeldClaim, commit: Commit) -> bool:
         if not applied:
             return _lost(held, commit)
         held.carry(commit)
+        return True
+    raise AssertionError("unreachable")
+
+
+def mark_held(inbox: Inbox, held: HeldClaim, signal_ids: Sequence[str]) -> bool:
+    """Mark the signals that woke this claim's steps; False means that the claim is lost meanwhile.
+
+    Waits for an answer: a completed step forgets what woke it, and a signal that still looks
+    pending then would wake another one.
+    """
+    for attempt in itertools.count():
+        try:
+            inbox.close(signal_ids, "matched")
+        except StoreUnavailable as exc:
+            log.warning("marking signals of %s: %s", held.live.workflow_id, exc)
+            held.live.working()
+            if held.live.lost.wait(_PAUSES[min(attempt, len(_PAUSES) - 1)]):
+                return False
+            continue
         return True
     raise AssertionError("unreachable")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from kernel.engine.hinting import HintWriter
 from kernel.engine.invoke import Invoker
 from kernel.engine.keeping import ClaimKeeper
 from kernel.engine.threads import ActivityThreads
+from kernel.model import Wait
 from kernel.protocol.settling import Policy
 from kernel.store.port import Inbox, Instances
 
@@ -35,8 +36,8 @@ class Machine:
     hang_grace: float
     max_recoveries: int
     document_bytes: Callable[[dict[str, Any]], int]
-    #: Looks into the inbox for an instance that has just begun to wait.
-    look_into_inbox: Callable[[str], None]
+    #: Looks into the inbox for an instance that has just begun to wait, for what it waits for.
+    look_into_inbox: Callable[[str, Sequence[Wait]], None]
     default_ports: Any = None
     stop: StopRequest = field(default_factory=StopRequest)
     jitter: Callable[[], float] = field(default=random.random)

@@ -62,17 +62,18 @@ def _advance(machine: Machine, held: HeldClaim, definition: Definition, wave: Wa
 
 def _look_into_inbox(machine: Machine, held: HeldClaim) -> None:
     """Look once after a release that left a signal wait: a signal may have come before the wait."""
-    if signaling.has_signal_wait(held.instance):
+    if waits := signaling.signal_waits(held.instance):
         with suppress(StoreUnavailable):  # reconcile looks as well
-            machine.look_into_inbox(held.instance.workflow_id)
+            machine.look_into_inbox(held.instance.workflow_id, waits)
 
 
 def _signalled(machine: Machine, held: HeldClaim) -> Commit | None:
     """Return the commit that wakes steps whose signal is in the inbox, if any is."""
-    if not signaling.has_signal_wait(held.instance):
+    waits = signaling.signal_waits(held.instance)
+    if not waits:
         return None
     try:
-        signals = machine.inbox.pending_of(held.instance.workflow_id)
+        signals = machine.inbox.pending_of(held.instance.workflow_id, waits)
     except StoreUnavailable:
         return None  # the look after the release, or reconcile, sees it
     return signaling.activate_held(held.instance, signals)

@@ -8,7 +8,6 @@ the next step in the same write.
 from __future__ import annotations
 
 import concurrent.futures
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -17,10 +16,10 @@ from kernel.context import Cancellation
 from kernel.definition import Definition
 from kernel.engine import contexts
 from kernel.engine.claims import HeldClaim
-from kernel.engine.committing import commit_held
+from kernel.engine.committing import commit_held, mark_held
 from kernel.engine.invoke import Hung
 from kernel.engine.machine import Machine
-from kernel.errors import StoreUnavailable, ValueTooLarge
+from kernel.errors import ValueTooLarge
 from kernel.protocol import beginning, homecoming
 from kernel.protocol.apply import apply_changes
 from kernel.protocol.coming_home import home_alone, home_last
@@ -69,7 +68,9 @@ class WaveRunner:
 
     def _run_begun(self, wave: tuple[str, ...]) -> tuple[str, ...]:
         """Run steps that have begun; return those the last one home began."""
-        self._mark_signals(wave)
+        if not self._mark_signals(wave):
+            self._held.ended = True
+            return ()
         away = set(wave)
         calls = {name: Cancellation() for name in wave}
         for cancelled in calls.values():
@@ -88,13 +89,11 @@ class WaveRunner:
             self._held.ended = True  # a hung call keeps its claim until the lease is over
         return next((steps for steps in begun if steps), ())
 
-    def _mark_signals(self, wave: tuple[str, ...]) -> None:
+    def _mark_signals(self, wave: tuple[str, ...]) -> bool:
         """Mark what woke these steps, after that was stored and before they can wait anew."""
         resumes = (self._held.instance.steps[name].resume for name in wave)
         ids = [r.signal_id for r in resumes if r is not None and r.signal_id is not None]
-        if ids:
-            with suppress(StoreUnavailable):  # `woken_by` guards too; reconcile marks it later
-                self._machine.inbox.close(ids, "matched")
+        return not ids or mark_held(self._machine.inbox, self._held, ids)
 
     def _run_step(
         self, step: str, cancelled: Cancellation, wave: tuple[str, ...], away: set[str]

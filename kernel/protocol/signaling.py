@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernel.model import InstanceStatus, Signal, WaitKind, WorkflowInstance
+from kernel.model import InstanceStatus, Signal, Wait, WaitKind, WorkflowInstance
 from kernel.protocol.commit import Commit
 from kernel.protocol.expressions import Expression
 from kernel.protocol.holding import held_commit
@@ -35,18 +35,9 @@ def is_spent(instance: WorkflowInstance, signal: Signal) -> bool:
     return any(signal.signal_id in state.woken_by for state in instance.steps.values())
 
 
-def is_past(instance: WorkflowInstance, signal: Signal) -> bool:
-    """Tell whether the instance waits for a later generation of the same thing."""
-    return any(
-        (wait.signal_type, wait.wait_key) == (signal.signal_type, signal.wait_key)
-        and wait.generation > signal.generation
-        for wait in instance.waits
-    )
-
-
-def has_signal_wait(instance: WorkflowInstance) -> bool:
-    """Tell whether any step waits for a signal, so that the inbox must be looked into."""
-    return any(wait.kind is WaitKind.SIGNAL for wait in instance.waits)
+def signal_waits(instance: WorkflowInstance) -> tuple[Wait, ...]:
+    """Return the waits for a signal: while there are any, the inbox must be looked into."""
+    return tuple(wait for wait in instance.waits if wait.kind is WaitKind.SIGNAL)
 
 
 def activate(instance: WorkflowInstance, signal: Signal) -> Commit | None:

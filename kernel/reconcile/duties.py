@@ -66,7 +66,7 @@ class Reconciler:
                 scan, hints, leases, duty=DUTY, holder=holder, limit=_BOUND
             ),
             "pending_signals": lambda: match_pending_signals(
-                inbox, delivery, leases, duty=DUTY, holder=holder, limit=_BOUND
+                inbox, scan, delivery, leases, duty=DUTY, holder=holder, limit=_BOUND
             ),
         }
 

@@ -252,13 +252,15 @@ class Kernel:
             StoreUnavailable: no answer; repeat with the same signal_id.
         """
         try:
-            signal = Signal(
-                signal_id=signal_id,
-                workflow_id=workflow_id,
-                signal_type=signal_type,
-                wait_key=wait_key,
-                generation=generation,
-            )
+            # Strictly: what would have to be read as another type was not meant.
+            identity = {
+                "signal_id": signal_id,
+                "workflow_id": workflow_id,
+                "signal_type": signal_type,
+                "wait_key": wait_key,
+                "generation": generation,
+            }
+            signal = Signal.model_validate(identity, strict=True)
         except ValidationError as exc:
             first = exc.errors()[0]
             raise InvalidValue(first["msg"], what=f"signal {first['loc'][0]}") from exc

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
-from kernel.model import Signal, WorkflowInstance
+from kernel.model import Signal, Wait, WorkflowInstance
 from kernel.protocol.commit import Commit
 
 Document = dict[str, Any]
@@ -29,8 +29,8 @@ class Stored:
 class Inbox(Protocol):
     """What a claim holder needs of the signal inbox. Every method may raise StoreUnavailable."""
 
-    def pending_of(self, workflow_id: str) -> list[Signal]:
-        """Return a workflow's pending signals, oldest first."""
+    def pending_of(self, workflow_id: str, waits: Sequence[Wait]) -> list[Signal]:
+        """Return the pending signals that end one of a workflow's waits, oldest first."""
 
     def close(self, signal_ids: Sequence[str], status: str) -> None:
         """Mark pending signals as matched or unmatched. On repeat: they stay as they are."""

@@ -6,7 +6,7 @@ what is done about what is found (`kernel.reconcile`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -54,6 +54,24 @@ class InstanceScan:
                 rows.extend(query.sort([("claimable_time", 1), ("workflow_id", 1)]).limit(limit))
         rows.sort(key=lambda row: (row["claimable_time"], row["workflow_id"]))
         return rows[:limit]
+
+    def outlines(self, workflow_ids: Collection[str]) -> dict[str, WorkflowInstance]:
+        """Return instances by workflow_id without the values they carry: what a signal asks about.
+
+        Of the steps only `seq` and `woken_by` are told.
+        """
+        told = {"seq": "$$step.v.seq", "woken_by": {"$ifNull": ["$$step.v.woken_by", []]}}
+        each = {"k": "$$step.k", "v": told}
+        steps = {"$map": {"input": {"$objectToArray": "$steps"}, "as": "step", "in": each}}
+        wanted: list[dict[str, Any]] = [
+            {"$match": {"workflow_id": {"$in": list(workflow_ids)}}},
+            {"$unset": ["input", "output"]},
+            {"$set": {"steps": {"$arrayToObject": steps}}},
+        ]
+        with translated():
+            rows = list(self._instances.aggregate(wanted))
+        found = (WorkflowInstance.model_validate(from_stored(row)) for row in rows)
+        return {instance.workflow_id: instance for instance in found}
 
     def oldest_due(self, *, types_off: Iterable[str]) -> datetime | None:
         """Return since when the longest-waiting claimable instance has been due, or None."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pymongo.errors import DuplicateKeyError
 
 from kernel import limits
-from kernel.model import Signal
+from kernel.model import Signal, Wait
 from kernel.store.clock import StoreClock
 from kernel.store.connection import Connection, Document, translated
 from kernel.store.schema import SIGNALS
@@ -51,12 +51,20 @@ class SignalInbox:
             row = self._signals.find_one({"signal_id": signal_id})
         return _signal(row) if row is not None else None
 
-    def pending_of(self, workflow_id: str) -> list[Signal]:
-        """Return a workflow's pending signals, oldest first."""
+    def pending_of(self, workflow_id: str, waits: Sequence[Wait]) -> list[Signal]:
+        """Return the pending signals that end one of a workflow's waits, oldest first.
+
+        Those for which nobody waits are passed over, however many have come before.
+        """
+        wanted: list[dict[str, Any]] = [
+            {name: getattr(wait, name) for name in ("signal_type", "wait_key", "generation")}
+            for wait in waits
+        ]
+        found: dict[str, Any] = {"workflow_id": workflow_id, "status": PENDING, "$or": wanted}
         with translated():
-            rows = self._signals.find({"workflow_id": workflow_id, "status": PENDING})
-            found = list(rows.sort("created_at", 1).limit(limits.SIGNALS_READ))
-        return [_signal(row) for row in found]
+            rows = self._signals.find(found).sort("created_at", 1).limit(limits.SIGNALS_READ)
+            pending = list(rows)
+        return [_signal(row) for row in pending]
 
     def pending_page(self, *, limit: int, after: str | None) -> list[Signal]:
         """Return pending signals in order of signal_id after `after`, for reconciliation."""
