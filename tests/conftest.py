@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import redis as redis_client_library
-from django.conf import settings as django_settings
 from pymongo import MongoClient
 
 from tests.crash.report import summarise
@@ -30,11 +29,8 @@ _LEADS_RUN = pytest.StashKey[bool]()
 def pytest_configure(config: pytest.Config) -> None:
     """Name the run's folder; the process that did so cleans up at the end."""
     config.stash[_LEADS_RUN] = servers.lead_run()
-    if "BATON_DATA_DIR" not in os.environ:
-        os.environ["BATON_DATA_DIR"] = str(servers.run_dir() / "data")
-        # Django's settings were read before this file; children read the environment.
-        django_settings.BATON_DATA_DIR = servers.run_dir() / "data"
-        django_settings.BATON_DATA_DIR.mkdir(exist_ok=True)
+    # This process has its settings; children take the product's own from the environment.
+    os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

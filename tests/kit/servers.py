@@ -47,11 +47,10 @@ class Servers:
 
 def lead_run() -> bool:
     """Make this process the run's leader unless there is one; say whether it leads."""
-    if RUN_DIR in os.environ:
-        return False
-    os.environ[RUN_DIR] = tempfile.mkdtemp(prefix="baton-tests-")
-    os.environ[LEADER] = str(os.getpid())
-    return True
+    if RUN_DIR not in os.environ:
+        os.environ[RUN_DIR] = tempfile.mkdtemp(prefix="baton-tests-")
+        os.environ[LEADER] = str(os.getpid())
+    return os.environ[LEADER] == str(os.getpid())
 
 
 def run_dir() -> Path:
