@@ -163,8 +163,9 @@ def _from_domain(error: service.ServiceError | KernelError) -> Refusal:
         return Refusal("idempotency-key-reused", original=original)
     if isinstance(error, service.QuotaExceeded):
         # Nobody knows when a round ends; a minute keeps waiting clients from hurrying.
-        members = {"limit": error.limit, "used": error.used, "retry_after": 60}
-        return Refusal("quota-exceeded", str(error), **members)
+        return Refusal(
+            "quota-exceeded", str(error), limit=error.limit, used=error.used, retry_after=60
+        )
     if isinstance(error, service.KeyInProgress):
         return Refusal("idempotency-in-progress", str(error), retry_after=1)
     if isinstance(error, ValueTooLarge):

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from signal import SIGKILL
 from typing import Any, TypedDict
 
@@ -37,11 +38,11 @@ def main(token: str) -> None:
     for when in ("before", "after"):
         for number in range(1, _MOST_STATEMENTS):
             name = f"{when}-statement-{number:03}"
-            first = _in_child(lambda n=number, w=when, k=name: _request(token, k, die_at=(n, w)))
+            first = _in_child(partial(_request, token, name, die_at=(number, when)))
             if first is not None:
                 break
             kills += 1
-            again = [_in_child(lambda k=name: _request(token, k)) for _ in range(2)]
+            again = [_in_child(partial(_request, token, name)) for _ in range(2)]
             _say({"name": name, "repeats": again})
     _say({TOKEN_ENDS_WITH: kills})
 
