@@ -45,9 +45,13 @@ class LiveInput(ContentInput):
 
 
 class DigestInput(ContentInput):
-    """What `content.digest` gets: `source_url` is the page, beside it a recording."""
+    """What `content.digest` gets: `source_url` is the page, beside it one recording.
 
-    audio_url: str
+    The recording is at `audio_url`, or will be `live_event`'s.
+    """
+
+    audio_url: str | None = None
+    live_event: str | None = None
 
 
 ARTICLE = Plan(

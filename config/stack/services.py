@@ -1,7 +1,7 @@
 """The processes of a Baton deployment as the dev stack runs them, and where they listen.
 
 Guarantees the same commands as `docker-compose.yml`: one worker a queue, one for `control`, beat,
-web and Flower. Leaves running them to `supervisor`, the servers to `stack`.
+web, the speech service and Flower. Leaves running them to `supervisor`, the servers to `stack`.
 """
 
 import sys
@@ -13,17 +13,18 @@ from config.embedded import ports
 from config.stack.spec import ProcessSpec
 
 #: Queues of the workflows, each with a worker of its own.
-WORK_QUEUES = ("content",)
+WORK_QUEUES = ("content", "media", "distribution")
 #: Queue of the clockwork: tick and reconcile.
 CONTROL_QUEUE = "control"
 
 WEB_PORT = 8000
 FLOWER_PORT = 5555
+SPEECH_PORT = 8090
 
 #: Seconds a worker may take to finish the steps it runs.
 WORKER_STOP_TIMEOUT = 40.0
 
-_BEAT_STAGE, _WORKER_STAGE, _FLOWER_STAGE, _WEB_STAGE = range(4)
+_BEAT_STAGE, _WORKER_STAGE, _SPEECH_STAGE, _FLOWER_STAGE, _WEB_STAGE = range(5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +38,18 @@ class StackOptions:
     flower: bool = True
     #: Pool processes of each work queue's worker.
     concurrency: int = 2
-    #: Workers a work queue.
+    #: Workers a work queue, and of queues that have another number.
     workers: int = 1
+    workers_of: Mapping[str, int] = field(default_factory=dict)
+    #: Let clients of the speech service switch its faults; demonstrations and tests only.
+    speech_faults: bool = False
     #: Added to the environment of every process, over everything else.
     env: Mapping[str, str] = field(default_factory=dict)
+
+    def worker_names(self, queue: str) -> tuple[str, ...]:
+        """Return the names of a queue's workers."""
+        count = self.workers_of.get(queue, self.workers)
+        return tuple(worker_name(queue, number) for number in range(1, count + 1))
 
 
 def choose_port(wanted: int | None, usual: int) -> int:
@@ -66,9 +75,14 @@ def web(port: int, env: Mapping[str, str]) -> ProcessSpec:
     )
 
 
+def worker_name(queue: str, number: int) -> str:
+    """Name one of a queue's workers."""
+    return queue if number == 1 else f"{queue}-{number}"
+
+
 def worker(queue: str, *, concurrency: int, env: Mapping[str, str], number: int = 1) -> ProcessSpec:
     """A Celery worker for one queue; `number` tells several of them apart."""
-    name = queue if number == 1 else f"{queue}-{number}"
+    name = worker_name(queue, number)
     return ProcessSpec(
         name=name,
         command=(
@@ -79,6 +93,21 @@ def worker(queue: str, *, concurrency: int, env: Mapping[str, str], number: int 
         ready_pattern=r"\bready\.",
         stop_stage=_WORKER_STAGE,
         stop_timeout=WORKER_STOP_TIMEOUT,
+    )
+
+
+def speech(port: int, data_dir: Path, *, faults: bool, env: Mapping[str, str]) -> ProcessSpec:
+    """The speech recognition service."""
+    options = ("--port", str(port), "--folder", str(data_dir / "speech"))
+    return ProcessSpec(
+        name="speech",
+        command=(
+            *(sys.executable, "manage.py", "speech_service", *options),
+            *(("--faults",) if faults else ()),
+        ),
+        env=env,
+        ready_pattern="speech service listens",
+        stop_stage=_SPEECH_STAGE,
     )
 
 

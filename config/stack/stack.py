@@ -46,6 +46,7 @@ class Stack:
         self.options = options
         self.web_port = services.choose_port(options.web_port, services.WEB_PORT)
         self.flower_port = services.choose_port(options.flower_port, services.FLOWER_PORT)
+        self.speech_port = services.choose_port(None, services.SPEECH_PORT)
         self.env: dict[str, str] = {}
         self._terminal = terminal
         self._servers: list[MongoServer | RedisServer] = []
@@ -59,6 +60,12 @@ class Stack:
     def flower_url(self) -> str:
         """Where Flower answers."""
         return f"http://{ports.HOST}:{self.flower_port}"
+
+    @property
+    def speech_url(self) -> str:
+        """Where speech is recognised: BATON_SPEECH_SERVICE_URL, else the stack's own service."""
+        given = os.environ.get("BATON_SPEECH_SERVICE_URL")
+        return given or f"http://{ports.HOST}:{self.speech_port}"
 
     @property
     def flower_auth(self) -> str:
@@ -84,6 +91,7 @@ class Stack:
             "BATON_REDIS_URL": redis_url,
             "BATON_BROKER_URL": os.environ.get("BATON_BROKER_URL") or redis_url,
             "BATON_DATA_DIR": str(self.options.data_dir.resolve()),
+            "BATON_SPEECH_SERVICE_URL": self.speech_url,
             "BATON_LOG_FORMAT": os.environ.get("BATON_LOG_FORMAT") or "text",
             **self.options.env,
         }
@@ -98,11 +106,15 @@ class Stack:
                     queue, concurrency=self.options.concurrency, env=self.env, number=number
                 )
                 for queue in services.WORK_QUEUES
-                for number in range(1, self.options.workers + 1)
+                for number in range(1, len(self.options.worker_names(queue)) + 1)
             ),
             services.worker(services.CONTROL_QUEUE, concurrency=1, env=self.env),
             services.beat(self.options.data_dir.resolve(), self.env),
         ]
+        if not os.environ.get("BATON_SPEECH_SERVICE_URL"):
+            folder = self.options.data_dir.resolve()
+            faults = self.options.speech_faults
+            specs.append(services.speech(self.speech_port, folder, faults=faults, env=self.env))
         if self.options.flower:
             specs.append(services.flower(self.flower_port, self.flower_auth, self.env))
         return Supervisor(specs, terminal=self._terminal, cwd=_ROOT)

@@ -9,6 +9,7 @@ from typing import Any
 
 from jobs.activities import endings
 from jobs.activities.composing import details_of, kept_composition, summarised
+from jobs.activities.live import over_or_wait
 from jobs.activities.requests import artifact_of, request_of
 from jobs.activities.transcribing import Outcome, transcribe
 from jobs.plans import DigestInput
@@ -22,9 +23,19 @@ BRIEF, FULL = "brief", "full"
 
 
 def transcribe_audio(ctx: ActivityContext) -> Outcome:
-    """Turn the recording into text while the page is fetched; waits without holding anything."""
+    """Turn the recording into text while the page is fetched; waits without holding anything.
+
+    The recording of a live event is waited for first.
+    """
     request = request_of(ctx, DigestInput)
-    return transcribe(ctx, request, request.audio_url)
+    if request.live_event is None:
+        assert request.audio_url is not None, "one of the two is checked at entry"
+        return transcribe(ctx, request, request.audio_url)
+    rounds.enter_generating(request.job_id, ctx.fencing_token)
+    event = over_or_wait(ctx, request.tenant, request.live_event)
+    if isinstance(event, WaitForSignal):
+        return event
+    return transcribe(ctx, request, event.recording_url)
 
 
 def compose(ctx: ActivityContext) -> dict[str, Any]:

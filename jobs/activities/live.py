@@ -42,14 +42,9 @@ def preprocess(ctx: ActivityContext) -> dict[str, Any] | WaitForSignal:
     """
     request = request_of(ctx, LiveInput)
     rounds.enter_generating(request.job_id, ctx.fencing_token)
-    event = _event_of(request)
-    if event.status != LiveStatus.ENDED:
-        return WaitForSignal(
-            live.READY,
-            wait_key=event.pk,
-            generation=ctx.fencing_token,
-            poll_after=READY_POLL_SECONDS,
-        )
+    event = over_or_wait(ctx, request.tenant, request.live_event)
+    if isinstance(event, WaitForSignal):
+        return event
     recording = recording_of(ctx, request, event.recording_url)
     return {"event": event.pk, "bytes": recording.details["byte_count"]}
 
@@ -57,7 +52,32 @@ def preprocess(ctx: ActivityContext) -> dict[str, Any] | WaitForSignal:
 def transcribe_audio(ctx: ActivityContext) -> Outcome:
     """Turn the event's recording into text; waits without holding anything."""
     request = request_of(ctx, LiveInput)
-    return transcribe(ctx, request, _event_of(request).recording_url)
+    event = over_or_wait(ctx, request.tenant, request.live_event)
+    if isinstance(event, WaitForSignal):
+        return event
+    return transcribe(ctx, request, event.recording_url)
+
+
+def over_or_wait(ctx: ActivityContext, tenant: str, event_id: str) -> LiveEvent | WaitForSignal:
+    """Return an event that has its recording, or the wait for it.
+
+    Raises:
+        NonRetryable: the event was canceled or is gone.
+    """
+    event = live.find_event(tenant, event_id)
+    if event is None:
+        raise NonRetryable("The live event is gone.", code="live_gone")
+    if event.status == LiveStatus.CANCELED:
+        raise NonRetryable("The live event was called off.", code="live_canceled")
+    if event.status == LiveStatus.ENDED:
+        return event
+    return WaitForSignal(
+        live.READY,
+        wait_key=event.pk,
+        generation=ctx.fencing_token,
+        poll_after=READY_POLL_SECONDS,
+        checkpoint=ctx.checkpoint,
+    )
 
 
 def observe(ctx: ActivityContext) -> dict[str, Any] | WaitForSignal:
@@ -103,15 +123,6 @@ def watched(ctx: FinalizerContext) -> None:
 def watch_failed(ctx: FinalizerContext) -> None:
     """Failure finalizer of the watch; waiting jobs still look by themselves. On repeat: nothing."""
     _finish(ctx, failed=True)
-
-
-def _event_of(request: LiveInput) -> LiveEvent:
-    event = live.find_event(request.tenant, request.live_event)
-    if event is None:
-        raise NonRetryable("The live event is gone.", code="live_gone")
-    if event.status == LiveStatus.CANCELED:
-        raise NonRetryable("The live event was called off.", code="live_canceled")
-    return event
 
 
 def _watched(ctx: ActivityContext) -> WatchInput:

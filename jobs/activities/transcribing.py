@@ -124,6 +124,7 @@ def _look(ctx: ActivityContext, request: ContentInput, followed: FollowedTask) -
         ctx.log.warning("no answer about %s: %s", followed.task_id, failure)
         followed = followed.unanswered(failure.message)
         return _wait(ctx, followed, wanted=failure.retry_after)
+    ctx.log.info("asked %s for %s: %s", followed.provider, followed.task_id, task.state)
     return _decide(ctx, request, followed.answered(), task)
 
 

@@ -97,7 +97,9 @@ class OptionsRequest(StrictSerializer):
         required=False, help_text="Where a signed notification of the job's end is sent."
     )
     live_event = StrictText(
-        max_length=40, required=False, help_text="Kind live: the event whose recording is awaited."
+        max_length=40,
+        required=False,
+        help_text="Kinds live, digest: the event whose recording is awaited.",
     )
     audio_url = WebAddress(required=False, help_text="Kind digest: the recording, a WAV file.")
 

@@ -24,12 +24,16 @@ from kernel.limits import INPUT_BYTES
 
 #: Kinds with a workflow behind them.
 AVAILABLE_KINDS = frozenset(JobKind.values)
-#: Options that only one kind has, and needs.
+#: Options that say where a recording is; of those a kind has, it needs exactly one.
 LIVE_EVENT, AUDIO_URL = "live_event", "audio_url"
-_OWN_OPTIONS = {JobKind.LIVE.value: LIVE_EVENT, JobKind.DIGEST.value: AUDIO_URL}
+_RECORDINGS = {
+    JobKind.LIVE.value: (LIVE_EVENT,),
+    JobKind.DIGEST.value: (AUDIO_URL, LIVE_EVENT),
+}
 #: The rest of a workflow's input is for ids, options and the URLs (at most four bytes a character).
 METADATA_BYTES = INPUT_BYTES - 2 * 4 * URL_CHARACTERS - 2 * 1024
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
+LIVE_EVENT_CHARACTERS = 40
 _OPTIONAL = (NOTIFY_URL, LIVE_EVENT, AUDIO_URL)
 _OPTIONS = frozenset({"max_sentences", "language", *_OPTIONAL})
 _TENANT = re.compile(r"[A-Za-z0-9_-]+")
@@ -65,7 +69,7 @@ def check_entry(
         *_source(kind, source_url),
         *_tenant(tenant),
         *_options(options),
-        *_own_option(kind, options),
+        *_recording(kind, options),
     ]
     kept: dict[str, Any] = {}
     if isinstance(metadata, Mapping):
@@ -106,20 +110,23 @@ def _source(kind: object, url: object) -> Iterator[Problem]:
         yield Problem(pointer="/source_url", detail="A live job's recording comes from its event.")
 
 
-def _own_option(kind: object, options: object) -> Iterator[Problem]:
+def _recording(kind: object, options: object) -> Iterator[Problem]:
     if not isinstance(options, Mapping):
         return
-    wanted = _OWN_OPTIONS.get(str(kind))
-    for name in (LIVE_EVENT, AUDIO_URL):
-        value = options.get(name)
-        if name != wanted and name in options:
+    possible = _RECORDINGS.get(str(kind), ())
+    given = [name for name in (AUDIO_URL, LIVE_EVENT) if name in options]
+    for name in given:
+        if name not in possible:
             yield Problem(pointer=f"/options/{name}", detail=f"A job of kind {kind} has none.")
-        elif name == wanted == LIVE_EVENT and not (isinstance(value, str) and 0 < len(value) <= 40):
-            yield Problem(pointer=f"/options/{name}", detail="Give the id of a live event.")
-        elif name == wanted == AUDIO_URL and not is_web_address(value):
-            yield Problem(
-                pointer=f"/options/{name}", detail="Give an http or https URL of a WAV recording."
-            )
+    if possible and len(given) != 1:
+        names = " or ".join(possible)
+        yield Problem(pointer=f"/options/{possible[0]}", detail=f"Give exactly one of: {names}.")
+    if AUDIO_URL in given and not is_web_address(options[AUDIO_URL]):
+        detail = "Give an http or https URL of a WAV recording."
+        yield Problem(pointer=f"/options/{AUDIO_URL}", detail=detail)
+    event = options.get(LIVE_EVENT, "x")
+    if not (isinstance(event, str) and 0 < len(event) <= LIVE_EVENT_CHARACTERS):
+        yield Problem(pointer=f"/options/{LIVE_EVENT}", detail="Give the id of a live event.")
 
 
 def _url(url: object) -> Iterator[Problem]:

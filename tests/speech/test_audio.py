@@ -1,5 +1,6 @@
 """`content.audio` from request to result, and what it makes of a provider's misbehaviour."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -178,7 +179,7 @@ def test_a_task_is_asked_for_where_it_was_given_whatever_the_settings_say(
     turn(serving)
     ports = media_ports(speech)
     renamed = type(ports.speech)(providers={"other": speech.client}, default="other")
-    serve_media(serving, type(ports)(**{**fields_of(ports), "speech": renamed}))
+    serve_media(serving, replace(ports, speech=renamed))
     turn(serving, 1.1)
     row = stored(job)
     assert (row.status, row.error_code) == ("failed", "bad_setting")
@@ -230,10 +231,3 @@ def test_a_cancel_while_it_waits_ends_the_workflow_and_stores_nothing_more(
     kinds = set(ContentArtifact.objects.filter(job=job).values_list("kind", flat=True))
     assert kinds == {ArtifactKind.AUDIO.value}
     assert ContentJob.objects.get(pk=job.pk).status == "canceled"
-
-
-def fields_of(ports: object) -> dict[str, object]:
-    return {
-        name: getattr(ports, name)
-        for name in ("pages", "composer", "recordings", "speech", "public_url")
-    }

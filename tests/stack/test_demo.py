@@ -7,7 +7,9 @@ import pytest
 
 from tests.kit.processes import python
 
-OWN = dict.fromkeys(("BATON_MONGO_URL", "BATON_REDIS_URL", "BATON_BROKER_URL"))
+OWN = dict.fromkeys(
+    ("BATON_MONGO_URL", "BATON_REDIS_URL", "BATON_BROKER_URL", "BATON_SPEECH_SERVICE_URL")
+)
 
 
 @pytest.mark.timeout(300)
@@ -16,7 +18,13 @@ def test_the_demonstration_ends_well_and_proves_it() -> None:
         status = demo.wait(240)
         assert (status, demo.lines[-1]) == (0, "demo: ok"), demo.output
         assert "fetch_page   was cut off and ran again as attempt 2" in demo.output
-        assert re.search(r"SIGKILL \d+", demo.output)
+        assert len(re.findall(r"SIGKILL \d+", demo.output)) == 2
+        submitted = re.search(r"submitted it as (speech_\w+)", demo.output)
+        asked = re.search(r"asked for (speech_\w+); the service saw one", demo.output)
+        assert submitted is not None
+        assert asked is not None
+        assert submitted[1] == asked[1]
+        assert "live.fanout rang twice, once at each job" in demo.output
         assert "Traceback" not in demo.output
 
 

@@ -58,7 +58,8 @@ def test_the_stack_serves_survives_a_dead_child_and_stops_in_order(tmp_path: Pat
         stack.send(SIGINT)
         assert stack.wait(90) == 0
         assert stopped_in_order(stack.output) == [
-            *("beat", "content", "control", "web"),
+            *("beat", "content", "media", "distribution", "control"),
+            *("speech", "web"),
             *("redis", "mongod"),
         ]
         assert stack.lines[-1] == "everything has stopped"

@@ -1,4 +1,4 @@
-"""The two acts of the demonstration and the claims they check.
+"""The first two acts of the demonstration and the claims they check.
 
 Guarantees that the proof of act 2 compares stored facts: a completed step that had been entered
 again would have another transition number (`seq`), attempt or end.
@@ -34,8 +34,11 @@ class Stage:
     pages: PageServer
     kernel: Kernel
     supervisor: Supervisor
-    #: Names of the supervisor's children that serve the work queue.
+    #: Names of the supervisor's children that serve the work queues.
     workers: tuple[str, ...]
+    #: Where the speech service answers, faults and counts included.
+    speech_url: str
+    tenant: str
 
 
 def articles_become_summaries(stage: Stage) -> None:
@@ -59,7 +62,7 @@ def articles_become_summaries(stage: Stage) -> None:
         insist(job["metadata"]["file"] == page.file, "the client's own data came back changed")
         insist(stage.pages.visits(page.file) == 1, f"{page.file} was fetched more than once")
         report.result(stage.terminal, job)
-        report.timeline(stage.terminal, _instance(stage, job))
+        report.timeline(stage.terminal, instance_of(stage, job))
 
 
 def another_worker_carries_on(stage: Stage) -> None:
@@ -70,13 +73,13 @@ def another_worker_carries_on(stage: Stage) -> None:
     job = stage.client.submit(stage.pages.address(file, held=True), metadata={"from": "demo"})
     progress = report.Progress(stage.client, stage.terminal, {job["id"]: f"slow {file}"})
     _await_visit(stage, file, 1, progress)
-    before = _instance(stage, stage.client.job(job["id"]))
+    before = instance_of(stage, stage.client.job(job["id"]))
     victim, pid = _worker_of(stage, before)
     say(f"\n  {before.claim_owner} (worker {victim}) waits for the page: SIGKILL {pid}\n")
     os.kill(pid, signal.SIGKILL)
 
     _await_visit(stage, file, 2, progress)
-    during = _instance(stage, stage.client.job(job["id"]))
+    during = instance_of(stage, stage.client.job(job["id"]))
     insist(during.claim_owner != before.claim_owner, "the dead process still holds the claim")
     heir, _ = _worker_of(stage, during)
     say(f"\n  {during.claim_owner} (worker {heir}) has taken over; the page answers now\n")
@@ -85,7 +88,7 @@ def another_worker_carries_on(stage: Stage) -> None:
         progress.finished, seconds=_JOBS_TIMEOUT, otherwise="the job was not finished elsewhere"
     )
     insist(done["status"] == "ready", f"the job ended {done['status']}: {done['error']}")
-    after = _instance(stage, done)
+    after = instance_of(stage, done)
     report.timeline(stage.terminal, after)
     _prove_nothing_repeated(stage, before, after)
     insist(stage.pages.visits(file, held=True) == 2, "the page was fetched a third time")
@@ -126,7 +129,8 @@ def _await_visit(stage: Stage, file: str, number: int, progress: report.Progress
     progress.look()
 
 
-def _instance(stage: Stage, job: Mapping[str, object]) -> WorkflowInstance:
+def instance_of(stage: Stage, job: Mapping[str, object]) -> WorkflowInstance:
+    """Read the stored instance behind a job."""
     return stage.kernel.get(str(job["workflow_id"]))
 
 

@@ -1,7 +1,8 @@
-"""The web site of the demonstration: the shipped pages, and one that answers only when told.
+"""The web site of the demonstration: shipped pages and a recording, one page held until told.
 
 Guarantees that it listens on 127.0.0.1 only, counts the requests of each page, and that a held
-page keeps its visitors until `release`. Leaves the pages to `jobs.demo_pages`.
+page keeps its visitors until `release`. Leaves the files to `jobs.demo_pages` and
+`jobs.demo_audio`.
 """
 
 import threading
@@ -10,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
 from config.embedded import ports
+from jobs.demo_audio import RECORDING
 from jobs.demo_pages import PAGES
 
 #: Pages below this path are held.
@@ -54,7 +56,7 @@ class PageServer:
 
     def _visit(self, path: str) -> bytes | None:
         """Count a visit, wait if the page is held, and return its bytes."""
-        pages = {f"/{page.file}": page.path for page in PAGES}
+        pages = {f"/{page.file}": page.path for page in (*PAGES, RECORDING)}
         wanted = path.removeprefix(f"/{HELD}")
         if wanted not in pages:
             return None
@@ -76,7 +78,8 @@ class PageServer:
                 body = site._visit(self.path)
                 try:
                     self.send_response(404 if body is None else 200)
-                    self.send_header("Content-Type", "text/html")
+                    kind = "audio/wav" if self.path.endswith(".wav") else "text/html"
+                    self.send_header("Content-Type", kind)
                     self.send_header("Content-Length", str(len(body or b"")))
                     self.end_headers()
                     self.wfile.write(body or b"")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pymongo import MongoClient
 
-from config.stack.demo import acts
+from config.stack.demo import acts, listening, live
 from config.stack.demo.checks import DemoFailed, await_that, insist
 from config.stack.demo.client import JobsClient
 from config.stack.demo.pages import PageServer
@@ -26,16 +26,23 @@ from kernel import Kernel, KernelConfig
 
 #: Seconds of a claim's lease: short, so that the wait for the dead worker's claim is.
 LEASE_SECONDS = 4
-_WORKERS = 2
+#: Queues whose worker is killed have another one.
+_WORKERS = {"content": 2, "media": 2}
 _READY_TIMEOUT = 90.0
 _STOP_TIMEOUT = 90.0
 
 
 def play(terminal: Terminal) -> None:
-    """Play both acts on a stack of their own. Raises: DemoFailed, and what `Stack` raises."""
+    """Play every act on a stack of their own. Raises: DemoFailed, and what `Stack` raises."""
     with tempfile.TemporaryDirectory(prefix="baton-demo-") as folder:
         database = f"demo_{secrets.token_hex(6)}"
-        options = StackOptions(data_dir=Path(folder), workers=_WORKERS, env=_environment(database))
+        options = StackOptions(
+            data_dir=Path(folder),
+            workers_of=_WORKERS,
+            speech_faults=True,
+            flower=False,
+            env=_environment(database),
+        )
         stack = Stack(options, terminal=terminal)
         try:
             access = stack.prepare()
@@ -52,10 +59,14 @@ def play(terminal: Terminal) -> None:
                     pages=pages,
                     kernel=kernel,
                     supervisor=supervisor,
-                    workers=_worker_names(),
+                    workers=tuple(name for q in WORK_QUEUES for name in options.worker_names(q)),
+                    speech_url=stack.speech_url,
+                    tenant=access.tenant,
                 )
                 acts.articles_become_summaries(stage)
                 acts.another_worker_carries_on(stage)
+                listening.another_worker_asks_on(stage)
+                live.an_event_wakes_its_subscribers(stage)
                 terminal.say()
         finally:
             stack.close()
@@ -70,15 +81,12 @@ def _environment(database: str) -> dict[str, str]:
         "BATON_LEASE_SECONDS": str(LEASE_SECONDS),
         "BATON_FETCH_ALLOW_PRIVATE": "1",
         "BATON_LLM_URL": "",
+        "BATON_SPEECH_URL": "",
+        "BATON_PUBLIC_URL": "",
         "BATON_TYPES_OFF": "",
         "BATON_CLOCK_OFFSET_MS": "0",
         "BATON_ALLOWED_HOSTS": "127.0.0.1",
     }
-
-
-def _worker_names() -> tuple[str, ...]:
-    (queue,) = WORK_QUEUES
-    return tuple(queue if n == 1 else f"{queue}-{n}" for n in range(1, _WORKERS + 1))
 
 
 @contextlib.contextmanager

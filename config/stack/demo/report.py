@@ -43,7 +43,7 @@ class Progress:
     def _show(self, name: str, what: str, state: str) -> None:
         if self._seen.get((name, what)) != state:
             self._seen[name, what] = state
-            self._terminal.say(f"  {name:<14} {what:<12} {state}")
+            self._terminal.say(f"  {name:<14} {what:<16} {state}")
 
 
 def result(terminal: Terminal, job: Json) -> None:
@@ -66,7 +66,7 @@ def timeline(terminal: Terminal, instance: WorkflowInstance) -> None:
     begin = instance.round_started_at
     terminal.say()
     terminal.say(f"  {instance.workflow_id}  {instance.type}  {instance.status}")
-    terminal.say("  step         attempt  outcome       from      to        activity   waiting")
+    terminal.say("  step             attempt  outcome       from      to        activity   waiting")
     for name in instance.plan:
         step = instance.steps[name]
         for attempt in step.attempts:
@@ -74,6 +74,6 @@ def timeline(terminal: Terminal, instance: WorkflowInstance) -> None:
             end = (attempt.to - begin).total_seconds()
             waiting = attempt.scheduling_ms + attempt.traffic_ms + attempt.external_ms
             terminal.say(
-                f"  {name:<12} {attempt.n:>7}  {attempt.outcome:<12} {start:>6.2f} s  {end:>6.2f} s"
+                f"  {name:<16} {attempt.n:>7}  {attempt.outcome:<12} {start:>6.2f} s  {end:>6.2f} s"
                 f"  {attempt.activity_ms:>6} ms  {waiting:>6} ms"
             )
