@@ -4,7 +4,6 @@ import os
 import signal
 import statistics
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -17,12 +16,8 @@ pytestmark = pytest.mark.timeout(300)
 #: Kills of which the median counts; a soak asks for more.
 KILLS = int(os.environ.get("BATON_SOAK_KILLS", "5"))
 
-Record = Callable[[str, object], None]
 
-
-def test_a_killed_childs_step_is_continued_within_two_seconds(
-    stage: Stage, record_property: Record
-) -> None:
+def test_a_killed_childs_step_is_continued_within_two_seconds(stage: Stage) -> None:
     stage.worker(concurrency=2)
     stage.control()
     took = []
@@ -36,7 +31,6 @@ def test_a_killed_childs_step_is_continued_within_two_seconds(
         ended = stage.ended(workflow_id)
         assert ended.status is InstanceStatus.COMPLETED
         assert again["attempt"] == 2
-    record_property("continued after, s", sorted(took))
     assert statistics.median(took) <= 2.0, took
 
 
@@ -51,9 +45,7 @@ def test_the_only_child_of_a_worker_is_replaced_and_goes_on(stage: Stage) -> Non
     assert stage.ended(workflow_id).status is InstanceStatus.COMPLETED
 
 
-def test_a_killed_workers_steps_go_on_when_their_lease_is_over(
-    stage: Stage, record_property: Record
-) -> None:
+def test_a_killed_workers_steps_go_on_when_their_lease_is_over(stage: Stage) -> None:
     first = stage.worker(name="first")
     stage.control()
     workflow_id = stage.start(plans.GATED, "worker:1")
@@ -62,6 +54,5 @@ def test_a_killed_workers_steps_go_on_when_their_lease_is_over(
     killed_at = time.time()
     first.kill_group()
     took = stage.entered(workflow_id, times=2)["at"] - killed_at
-    record_property("continued after, s", took)
-    assert took <= LEASE_SECONDS + 2
+    assert took <= LEASE_SECONDS + 2, took
     assert stage.ended(workflow_id).status is InstanceStatus.COMPLETED
