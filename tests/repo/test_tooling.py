@@ -11,6 +11,7 @@ TARGETS = {
     "demo",
     "up",
     "test",
+    "crash",
     "soak",
     "check",
     "lint",
