@@ -1,9 +1,9 @@
 """The recovery dispatcher: whatever a request path left behind reaches the kernel.
 
 Overview: rows are taken one at a time, when they are about to be handled, never a batch up front:
-find the row due longest → take its dispatch claim → call the kernel → settle the row under that
-claim. The claim is renewed before each call to the kernel, and each call is bounded to less than
-the lease.
+find the row due longest, and every second time the one due last → take its dispatch claim → call
+the kernel → settle the row under that claim. The claim is renewed before each call to the kernel,
+and each call is bounded to less than the lease.
 
     accepted                     dispatched
     busy (older round ends)      given back, soon again
@@ -15,7 +15,9 @@ the lease.
     withdrawing                  superseded, then withdrawn
 
 Guarantees: a row that always fails delays itself only, because its next turn moves into the future
-while those behind it keep theirs. Leaves to others: being called (`jobs.wakeups`).
+while those behind it keep theirs; and however many fresh ones fail, what was accepted last does not
+wait for all of them, because a pass works from both ends. Leaves to others: being called
+(`jobs.wakeups`).
 """
 
 from __future__ import annotations
@@ -52,6 +54,9 @@ log = structlog.get_logger(__name__)
 #: Rows and seconds of one pass.
 PASS_ROWS = 500
 PASS_SECONDS = 20.0
+
+_LONGEST_FIRST = ("dispatch_next_at", "pk")
+_LAST_FIRST = ("-dispatch_next_at", "-pk")
 
 
 class Handled(StrEnum):
@@ -124,16 +129,17 @@ class _Pass:
     def __init__(self, model: type[DispatchMixin]) -> None:
         self._model = model
         self._horizon: datetime | None = None
+        self._from_the_end = False
 
     def handle_next(self, kernel: Kernel) -> Handled | None:
-        """Handle the row due longest; None when none is due."""
+        """Handle the row due longest, or the one due last, in turns; None when none is due."""
         due = transitions.rows(self._model).filter(transitions.due_filter())
         if self._horizon is not None:
             # What was put off in this pass waits for the next one, however short its delay.
             due = due.filter(dispatch_next_at__lte=self._horizon)
         found: tuple[Any, datetime] | None = (
             due.annotate(now=db_now())
-            .order_by("dispatch_next_at", "pk")
+            .order_by(*(_LAST_FIRST if self._from_the_end else _LONGEST_FIRST))
             .values_list("pk", "now")
             .first()
         )
@@ -141,6 +147,7 @@ class _Pass:
             return None
         pk, now = found
         self._horizon = self._horizon or now
+        self._from_the_end = not self._from_the_end
         taken = transitions.take(self._model, pk)
         return Handled.LOST if taken is None else handle(kernel, taken)
 
