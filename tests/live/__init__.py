@@ -1,0 +1,1 @@
+"""Waiting business: live events and their fan-out, choices, callbacks."""
