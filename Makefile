@@ -13,12 +13,14 @@ JOBS  ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 DURATION ?= 60
 # Passed on to the target's program, as in `make test ARGS="tests/lua -k pop"`.
 ARGS  ?=
+# What is tested on PostgreSQL beside SQLite.
+OUTBOX := tests/dispatch tests/outbox tests/quota
 # The Python to build the environment from; `make setup PYTHON=/path/to/python3.12` overrides.
 PYTHON ?=
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(STAMP) ## Create .venv and install the locked packages
@@ -31,9 +33,16 @@ demo: $(STAMP) ## Run real jobs on a real stack, kill a worker, show that nothin
 up: $(STAMP) ## Run the whole stack in this terminal until Ctrl-C
 	@exec $(PY) manage.py up $(ARGS)
 
+# The outbox's tests once more, on PostgreSQL; first, so that the last line is the whole run's sum.
 .PHONY: test
 test: $(STAMP) ## Run the tests on real servers (ARGS="-k name" selects)
+	@if [ -z '$(ARGS)' ]; then $(PY) -m tests.kit.postgres --optional \
+		$(PY) -m pytest -q -n $(JOBS) $(OUTBOX) --ignore=tests/outbox/test_crash.py; fi
 	@$(PY) -m pytest -n $(JOBS) $(ARGS)
+
+.PHONY: test-postgres
+test-postgres: $(STAMP) ## Run the outbox's tests and its kills on a PostgreSQL of their own
+	@$(PY) -m tests.kit.postgres $(PY) -m pytest -n $(JOBS) $(OUTBOX) $(ARGS)
 
 .PHONY: soak
 soak: $(STAMP) ## Cut real workers off for DURATION seconds (60), restart them 20 times under load

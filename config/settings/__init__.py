@@ -37,6 +37,7 @@ BATON_PUBLIC_URL = BATON.public_url
 
 DEBUG = BATON.debug
 SECRET_KEY = BATON.secret_key or load_or_create_secret_key(BATON.data_dir)
+SECRET_KEY_FALLBACKS = list(BATON.secret_key_fallbacks)
 ALLOWED_HOSTS = list(BATON.allowed_hosts)
 CSRF_TRUSTED_ORIGINS = list(BATON.csrf_trusted_origins)
 

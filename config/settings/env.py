@@ -65,6 +65,8 @@ class BatonEnv(BaseSettings):
     public_url: str | None = None
     #: Django's SECRET_KEY; empty = generated once into the data folder.
     secret_key: str | None = Field(default=None, min_length=32)
+    #: Older keys that sessions and webhook signatures are still good for, separated by commas.
+    secret_key_fallbacks: Annotated[tuple[str, ...], NoDecode] = ()
     debug: bool = False
     #: Host names the web process answers to, separated by commas.
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ("localhost", "127.0.0.1", "[::1]")
@@ -77,7 +79,13 @@ class BatonEnv(BaseSettings):
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR|CRITICAL)$")
     log_format: str = Field(default="json", pattern="^(json|text)$")
 
-    @field_validator("types_off", "allowed_hosts", "csrf_trusted_origins", mode="before")
+    @field_validator(
+        "types_off",
+        "allowed_hosts",
+        "csrf_trusted_origins",
+        "secret_key_fallbacks",
+        mode="before",
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):
