@@ -109,7 +109,7 @@ def _said(body: dict[str, Any]) -> str:
     error = body.get("error")
     if isinstance(error, dict):
         error = error.get("message")
-    return f": {error[:_SHOWN_CHARS]}" if isinstance(error, str) and error else ""
+    return f": {error[:_SHOWN_CHARS].rstrip('.')}" if isinstance(error, str) and error else ""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The speech service over HTTP, in a process of its own.
 
 ```
-POST /tasks          a WAV file; Idempotency-Key, Callback-Url   202 {id, state}; 413, 415, 409
+POST /tasks          a WAV file; Idempotency-Key, Callback-Url   202 {id, state}; 400, 413, 415
 GET  /tasks/<id>     200 {id, state, text, reason}; 404 when it is unknown or forgotten
 GET  /health         200
 with --faults only:  GET, PUT /faults;  DELETE /tasks/<id> loses a task
@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
         except UnreadableAudio as error:
             raise _Refused(415, str(error)) from error
         except KeyReused:
-            raise _Refused(409, "This Idempotency-Key was used for another recording.") from None
+            raise _Refused(400, "This Idempotency-Key was used for another recording.") from None
         if is_new:
             self.server.work.look()
         elif self.server.faults is not None:
