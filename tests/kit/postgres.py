@@ -84,12 +84,12 @@ def own_database(url: str) -> Iterator[str]:
     name = f"own_{uuid.uuid4().hex[:16]}"
     admin = urlunsplit(urlsplit(url)._replace(path="/postgres"))
     with psycopg.connect(admin, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+        connection.execute(f"CREATE DATABASE {name}")
     try:
         yield urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
     finally:
         with psycopg.connect(admin, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[arg-type]
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def _unprivileged() -> pwd.struct_passwd:

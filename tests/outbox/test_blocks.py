@@ -15,8 +15,10 @@ from django.db import connections, transaction
 from django.test import Client
 
 from jobs.dispatch import recovery
+from jobs.dispatch.states import BACKOFF_CAP
 from jobs.models import ContentJob, QuotaEntry
 from jobs.services import access, content, deleting, quota
+from jobs.services.errors import QuotaExceeded
 from kernel import Kernel
 from tests.dispatch.conftest import DatabaseTime
 from tests.dispatch.rows import force, state
@@ -146,7 +148,7 @@ def test_inner_rollback_leaves_the_outer_block_to_commit(operation: Operation, c
             transaction.set_rollback(True)
     assert state(beside) == ("initial", "dispatched", 1)
     deleting.delete_job("acme", beside.pk)
-    deleting.purge_deleted(older_than=-recovery.BACKOFF_CAP)
+    deleting.purge_deleted(older_than=-BACKOFF_CAP)
     QuotaEntry.objects.filter(job_id=beside.pk).delete()
     assert snapshot() == before
 
@@ -182,7 +184,7 @@ def test_operation_refused_inside_a_block_leaves_the_block_usable(
         beside = User.objects.create_user("beside")
         try:
             case.do()
-        except quota.QuotaExceeded:
+        except QuotaExceeded:
             assert refusable
         else:
             assert not refusable

@@ -1,6 +1,8 @@
 """Deleting: gone at once for the tenant, gone from the database when nothing runs any more."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from io import StringIO
 
 import pytest
@@ -10,7 +12,7 @@ from jobs.dispatch import recovery
 from jobs.models import ContentJob, Notification, QuotaEntry
 from jobs.runtime import using_kernel
 from jobs.services import content, deleting, notifications
-from jobs.services.errors import JobNotFound
+from jobs.services.errors import JobNotFound, ServiceError
 from kernel import Kernel
 from tests.dispatch.conftest import DatabaseTime
 from tests.dispatch.rows import force, new_job, state, stored
@@ -81,8 +83,8 @@ def test_regenerate_racing_a_delete_never_starts_a_deleted_job(kernel: Kernel) -
         together(
             2,
             [
-                lambda pk=job.pk: _either(content.regenerate_job, pk),
-                lambda pk=job.pk: _either(deleting.delete_job, pk),
+                partial(_either, content.regenerate_job, job.pk),
+                partial(_either, deleting.delete_job, job.pk),
             ],
         )
         row = stored(job)
@@ -154,10 +156,8 @@ def test_command_says_what_it_purged_and_refuses_nonsense(kernel: Kernel) -> Non
             call_command("purge_deleted", *wrong)
 
 
-def _either(call: object, pk: str) -> None:
-    from jobs.services.errors import ServiceError
-
+def _either(call: Callable[[str, str], object], pk: str) -> None:
     try:
-        call("acme", pk)  # type: ignore[operator]
+        call("acme", pk)
     except ServiceError:
         return

@@ -1,5 +1,6 @@
 """Starting over: a new name, a higher number, the old instance ended first, one winner."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -232,7 +233,7 @@ class TestWithTheKernel:
         for _ in range(3):
             job = new_job()
             force(job, status="ready")
-            answers = together(6, lambda pk=job.pk: _tried(pk))
+            answers = together(6, partial(_tried, job.pk))
             assert sorted(answers) == ["lost"] * 5 + ["won"]
             assert stored(job).round == 2
 

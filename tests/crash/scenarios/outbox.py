@@ -24,6 +24,7 @@ from jobs.workflows.notify import notify_definition
 from kernel import Kernel
 from tests.crash import invariants
 from tests.crash.scenarios.dispatching import Cancel, Retry, Submit
+from tests.crash.scenarios.scenario import Scenario
 from tests.crash.stage import Stage
 from tests.crash.world import World
 from tests.quota.books import of_books
@@ -198,10 +199,10 @@ class Announce(Outbox):
             yield f"notifications are {[(row.status, row.error_message) for row in told]}"
 
 
-def in_blocks(operation: type[Submit]) -> type[Submit]:
+def in_blocks(operation: type[Scenario]) -> type[Scenario]:
     """Put an operation into its caller's blocks, beside a callback of the caller's that raises."""
 
-    def act(self: Submit, stage: Stage) -> None:
+    def act(self: Scenario, stage: Stage) -> None:
         def fail() -> None:
             raise ZeroDivisionError
 
@@ -214,7 +215,7 @@ def in_blocks(operation: type[Submit]) -> type[Submit]:
             return
         raise AssertionError("the caller's own callback was never called")
 
-    def look(self: Submit, stage: Stage) -> Iterator[str]:
+    def look(self: Scenario, stage: Stage) -> Iterator[str]:
         yield from operation.look(self, stage)
         yield from of_books(stage.world.run)
 
