@@ -110,3 +110,41 @@ def test_any_object_is_kept_equal_or_refused_with_a_typed_error(value: dict[str,
     except InvalidValue:
         return
     assert kept == value
+
+
+WAV = "https://example.org/a.wav"
+
+
+@pytest.mark.parametrize(
+    ("kind", "source_url", "options"),
+    [
+        ("audio", WAV, {}),
+        ("live", "", {"live_event": "live_1"}),
+        ("digest", "https://example.org/", {"audio_url": WAV}),
+        ("digest", "https://example.org/", {"live_event": "live_1"}),
+    ],
+)
+def test_each_kind_says_where_its_recording_is(
+    kind: str, source_url: str, options: dict[str, str]
+) -> None:
+    entry = check(kind=kind, source_url=source_url, options=options)
+    assert entry.options == {"max_sentences": 5, "language": None, **options}
+
+
+@pytest.mark.parametrize(
+    ("kind", "source_url", "options", "pointer"),
+    [
+        ("live", WAV, {"live_event": "live_1"}, "/source_url"),
+        ("live", "", {}, "/options/live_event"),
+        ("live", "", {"live_event": 7}, "/options/live_event"),
+        ("live", "", {"live_event": "x" * 41}, "/options/live_event"),
+        ("digest", "https://example.org/", {}, "/options/audio_url"),
+        ("digest", "https://example.org/", {"audio_url": "a.wav"}, "/options/audio_url"),
+        ("article", "https://example.org/", {"live_event": "live_1"}, "/options/live_event"),
+        ("audio", WAV, {"audio_url": WAV}, "/options/audio_url"),
+    ],
+)
+def test_a_recording_that_is_missing_or_misplaced_is_named(
+    kind: str, source_url: str, options: dict[str, Any], pointer: str
+) -> None:
+    assert pointers(kind=kind, source_url=source_url, options=options) == [pointer]

@@ -20,7 +20,7 @@ _READY_TIMEOUT = 90.0
 
 
 class Command(BaseCommand):
-    help = "Run mongod, Redis, web, workers, beat and Flower in this terminal until Ctrl-C."
+    help = "Run servers, web, speech service, workers, beat and Flower here until Ctrl-C."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
