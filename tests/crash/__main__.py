@@ -17,13 +17,13 @@ from typing import Any
 from tests.crash.kills import How, When
 from tests.crash.lab import Lab, open_lab
 from tests.crash.report import last_line, row
-from tests.crash.scenarios import MATRIX, OUTBOX
+from tests.crash.scenarios import MATRIX, OUTBOX, WAITING
 from tests.kit import servers
 
 
 def main() -> int:
     """Walk every scenario in several labs at once; return the exit status."""
-    every = (*MATRIX, *OUTBOX)
+    every = (*MATRIX, *OUTBOX, *WAITING)
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help=", ".join(every))
     parser.add_argument("--every-way", action="store_true", help="each boundary in all four ways")

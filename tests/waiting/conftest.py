@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 from pymongo import MongoClient
 
+from tests.crash.conftest import lab, settings
+
+__all__ = ["lab", "settings"]
+
 
 @pytest.fixture(scope="session")
 def shared_database(mongo_client: MongoClient[dict[str, Any]]) -> Iterator[str]:

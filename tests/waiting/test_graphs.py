@@ -178,7 +178,7 @@ def test_a_directive_gives_the_attempt_back_and_the_timeout_is_of_one_call(
 
     def waits(ctx: ActivityContext) -> Any:
         kind = ctx.resume.kind if ctx.resume else None
-        seen.append((ctx.attempt, kind, ctx.seconds_left()))
+        seen.append((ctx.attempt, kind, ctx.seconds_left))
         return directive() if len(seen) < 4 else "done"
 
     order = definition("test.attempts", {"a": Step(waits, timeout=20)})

@@ -11,7 +11,7 @@ from kernel.definition import Definition
 from kernel.testing import TimeShift, run_until_idle
 from tests.crash.invariants import of_instance
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
-from tests.waiting.interleaving import TURNS, interleavings
+from tests.waiting.interleaving import TURNS, Act, interleavings
 
 POLL_SECONDS = 60
 
@@ -106,7 +106,11 @@ def test_a_signal_races_the_wait_it_is_for(make_stage: Callable[..., Stage], see
     stage = make_stage(wait)
     for rng in interleavings():
         stage.begin()
-        acts = [stage.drain, stage.ring(stage.other, "one"), stage.minder.reconcile]
+        acts: list[Act] = [
+            stage.drain,
+            stage.ring(stage.other, "one"),
+            stage.minder.reconcile,
+        ]
         TURNS.run(acts, rng)
         stage.settle()
         assert seen[stage.key] == [("a", None), ("a", stage.signal("one"))]

@@ -180,7 +180,7 @@ def test_one_signal_wakes_a_step_once_even_if_it_could_not_be_marked(
     calls: list[str | None] = []
 
     def waits_again(ctx: ActivityContext) -> Any:
-        calls.append(ctx.resume and ctx.resume.signal_id)
+        calls.append(ctx.resume.signal_id if ctx.resume else None)
         return WaitForSignal("s", wait_key="k")
 
     order = definition("test.again", {"a": waits_again})

@@ -40,9 +40,20 @@ OUTBOX: dict[str, tuple[str, str]] = {
     "regenerate-in-blocks": ("outbox", "RegenerateInBlocks"),
     "delete-in-blocks": ("outbox", "DeleteInBlocks"),
 }
+#: Durable waiting in depth.
+WAITING: dict[str, tuple[str, str]] = {
+    "suspend-and-look": ("waiting", "SuspendAndLook"),
+    "deliver": ("waiting", "Deliver"),
+    "deliver-without-redis": ("waiting", "DeliverWithoutRedis"),
+    "deliver-or-poll": ("waiting", "DeliverOrPoll"),
+    "poll-and-late-signal": ("waiting", "PollAndLateSignal"),
+    "match-by-reconcile": ("waiting", "MatchByReconcile"),
+    "branching-waits": ("waiting", "Branching"),
+    "fan-out": ("waiting", "FanOut"),
+}
 #: Those that are killed at every boundary; the others do the killing themselves.
 MATRIX: tuple[str, ...] = tuple(name for name in SCENARIOS if name not in {"poison", "quota-storm"})
-SCENARIOS |= OUTBOX
+SCENARIOS |= OUTBOX | WAITING
 
 
 def load(name: str) -> type[Scenario]:
@@ -52,4 +63,4 @@ def load(name: str) -> type[Scenario]:
     return scenario
 
 
-__all__ = ["MATRIX", "OUTBOX", "SCENARIOS", "Scenario", "load"]
+__all__ = ["MATRIX", "OUTBOX", "SCENARIOS", "WAITING", "Scenario", "load"]
