@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
-from bench import api_accept, footprint, idle, lanes, takeover, throughput
+from bench import api_accept, footprint, idle, lanes, takeover, throughput, waking
 from bench.figure import Figure, table
 from bench.site import Site, running_site
 
@@ -22,6 +22,7 @@ MEASURES: dict[str, Measure] = {
     "takeover": takeover.measure,
     "footprint": footprint.measure,
     "lanes": lanes.measure,
+    "waking": waking.measure,
     "api_accept": api_accept.measure,
 }
 

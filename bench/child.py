@@ -7,11 +7,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from bench.children import READY
 from bench.site import QUEUE, connect, mongo
-from bench.workflows import definitions
+from bench.workflows import definitions, listener
+from kernel import Kernel, workflow_id_of
 
 Work = Callable[[], dict[str, Any]]
 
@@ -35,6 +37,47 @@ def drain() -> Work:
         return {"ran": kernel.drain([QUEUE])}
 
     return work
+
+
+def wake() -> Work:
+    """Be a worker until one event has woken everybody and all of them have ended."""
+    kernel = connect(os.environ)
+
+    def tell(number: int) -> None:
+        kernel.deliver_signal(
+            workflow_id=workflow_id_of(listener(number)),
+            signal_type="event",
+            wait_key="event",
+            signal_id=f"event:{number}",
+        )
+
+    for definition in definitions(tell):
+        kernel.register(definition)
+
+    def work() -> dict[str, Any]:
+        ran, first, peak = 0, 0, 0
+        while True:
+            now = kernel.drain([QUEUE], max_claims=200)
+            ran += now
+            peak = max(peak, _resident_bytes())
+            first = first or peak
+            if now == 0 and _is_over(kernel):
+                return {"ran": ran, "first": first, "peak": peak}
+            if now == 0:
+                time.sleep(0.01)
+
+    return work
+
+
+def _is_over(kernel: Kernel) -> bool:
+    fanout = kernel.find(biz_key="event")
+    is_told = fanout is not None and fanout.status.is_terminal
+    return is_told and kernel.progress().oldest_due is None
+
+
+def _resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def write(workflows: str, writes: str) -> Work:
@@ -61,7 +104,7 @@ def bare_document(name: str) -> dict[str, Any]:
     return {"workflow_id": name, "claim_token": "t", "revision": 0, "steps": steps}
 
 
-MODES: dict[str, Callable[..., Work]] = {"drain": drain, "write": write}
+MODES: dict[str, Callable[..., Work]] = {"drain": drain, "wake": wake, "write": write}
 
 if __name__ == "__main__":
     main()

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import redis
 
 from bench.site import QUEUE
-from kernel import ActivityContext, Definition, Plan, Sleep, Step
+from kernel import ActivityContext, Definition, Plan, Sleep, Step, WaitForSignal, Yield
 
 #: Three steps that do nothing: what remains is Baton.
 THREE = Plan("bench.three", queue=QUEUE, steps=["one", "two", "three"])
 #: Waits for longer than any run lasts.
 WAITING = Plan("bench.waiting", queue=QUEUE, steps=["wait"])
+#: Waits for an event, and the workflow that tells everybody of it, a page at a time.
+LISTENING = Plan("bench.listening", queue=QUEUE, steps=["listen"])
+FANOUT = Plan("bench.fanout", queue=QUEUE, steps=["ring"])
+_PAGE = 200
 #: Says who entered it, and never ends by itself the first time.
 HOLDING = Plan("bench.holding", queue=QUEUE, steps=["prepare", "hold"])
 
@@ -41,15 +46,37 @@ def hold(ctx: ActivityContext) -> dict[str, Any]:
     return {"attempt": ctx.attempt}
 
 
+def listen(ctx: ActivityContext) -> Any:
+    """Wait for the event, and tell what has woken it."""
+    if ctx.resume is None:
+        return WaitForSignal("event", wait_key="event")
+    return ctx.resume.signal_id
+
+
+def ring(ctx: ActivityContext) -> Any:
+    """Deliver one page of signals with stable ids, then let others go first."""
+    begin, count = ctx.checkpoint or 0, ctx.input["listeners"]
+    for number in range(begin, min(begin + _PAGE, count)):
+        ctx.ports(number)
+    return Yield(checkpoint=begin + _PAGE) if begin + _PAGE < count else {"rung": count}
+
+
+def listener(number: int) -> str:
+    """Name a listener by its number."""
+    return f"listener:{number}"
+
+
 def entries_key(biz_key: str) -> str:
     """Name the Redis list that tells of a workflow's entries into `hold`."""
     return f"{os.environ['BATON_KEY_PREFIX']}:entries:{biz_key}"
 
 
-def definitions() -> list[Definition]:
-    """Build every measured definition."""
+def definitions(tell: Callable[[int], object] | None = None) -> list[Definition]:
+    """Build every measured definition; `tell` delivers the event to the listener of a number."""
     return [
         Definition(THREE, steps={name: Step(stamp) for name in THREE.steps}),
         Definition(WAITING, steps={"wait": Step(wait)}),
+        Definition(LISTENING, steps={"listen": Step(listen)}),
+        Definition(FANOUT, steps={"ring": Step(ring, timeout=300)}, ports=tell),
         Definition(HOLDING, steps={"prepare": Step(stamp), "hold": Step(hold, timeout=300)}),
     ]
