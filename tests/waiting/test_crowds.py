@@ -75,7 +75,7 @@ def test_sleepers_hold_no_thread_and_no_message_and_little_of_the_database(
     run_until_idle(kernel, [QUEUE])
     instances = mongo_client[mongo_db_name]["workflow_instances"]
     assert instances.count_documents({"status": InstanceStatus.WAITING}) == SLEEPERS
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     rung.clear()
     for _ in range(5):
         TimeShift(kernel).advance(seconds=3_600)
