@@ -11,7 +11,7 @@ from bench.workflows import WAITING, definitions
 
 def measure(site: Site, *, quick: bool) -> list[Figure]:
     """Put many workflows to sleep; the raw limit is their identity and input alone."""
-    workflows = 500 if quick else 5000
+    workflows = 500 if quick else 10_000
     with fresh_database(site) as environment:
         kernel = connect(environment)
         kernel.ensure_schema()
