@@ -59,7 +59,11 @@ class Drain:
         return False
 
     def drain(
-        self, queues: Sequence[str], *, max_claims: int | None, max_seconds: float | None
+        self,
+        queues: Sequence[str],
+        *,
+        max_claims: int | None = None,
+        max_seconds: float | None = None,
     ) -> int:
         """Run what is due until nothing is, or the budget is used up; return how many ran."""
         if not self._machine.is_stopping():

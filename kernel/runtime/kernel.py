@@ -6,29 +6,25 @@ others: everything it does; every method hands on to one part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 
 from pydantic import ValidationError
 
-from kernel import limits
 from kernel.capacity import Capacity
 from kernel.config import KernelConfig
 from kernel.definition import Definition, Plan
-from kernel.errors import InvalidValue, NotFound, StoreUnavailable, UsageError
-from kernel.explaining import Explanation, Progress, explain
-from kernel.keeper import ChildKeeper, ClaimSlots, Keeper
-from kernel.keeper.freeing import free_claim
-from kernel.model import Priority, Signal, WorkflowInstance
+from kernel.errors import InvalidValue
+from kernel.model import Priority, Signal
 from kernel.protocol import owning
 from kernel.publish import StartResult
 from kernel.reconcile.duties import Reconciled
+from kernel.runtime.hosting import Hosting
+from kernel.runtime.inspecting import Inspecting
 from kernel.runtime.wiring import SlotOfChild, build_parts
-from kernel.slot import WorkerSlot
-from kernel.store import Served, WorkerBeat, ensure_schema
+from kernel.store import ensure_schema
 
 
-class Kernel:
+class Kernel(Inspecting, Hosting):
     """Everything a host needs, thread-safe; connect one per process, after any fork."""
 
     def __init__(self, config: KernelConfig, *, child: SlotOfChild | None = None) -> None:
@@ -51,60 +47,6 @@ class Kernel:
             UsageError: a URL that is none.
         """
         return cls(config, child=child)
-
-    def build_keeper(self, slots: ClaimSlots, *, queues: Callable[[], Sequence[str]]) -> Keeper:
-        """Return the keeper of a worker's children, for its main process (design 1.5).
-
-        `queues()` are those the worker serves; definitions registered here are what it can run.
-        """
-        return Keeper(
-            slots,
-            store=self._parts.store,
-            beats=self._parts.beats,
-            hints=self.hints,
-            owner=self.owner,
-            lease_ms=self.config.lease_ms,
-            queues=queues,
-            served=[
-                Served(definition.plan.type, definition.plan.fingerprint)
-                for definition in self.registry.definitions()
-                if definition.plan.type not in self.config.types_off
-            ],
-            bounded=self._parts.connection.bounded,
-        )
-
-    def free_left_behind(self) -> int:
-        """Free what the predecessor of this child died with; call it once when a child starts.
-
-        Returns how many claims were freed. On repeat: they have moved on, nothing happens.
-        """
-        keeper = self._parts.keeper
-        left = keeper.left_behind if isinstance(keeper, ChildKeeper) else ()
-        freed = 0
-        for claim in left:
-            with suppress(StoreUnavailable):  # then its lease ends by itself
-                freed += free_claim(
-                    self._parts.store,
-                    self.hints,
-                    workflow_id=claim.workflow_id,
-                    token=claim.token,
-                    culprit=None,
-                )
-        return freed
-
-    def build_slot(
-        self, queues: Callable[[], Sequence[str]], *, poll_interval: float
-    ) -> WorkerSlot:
-        """Return the slot of a pool child: its wakeups and its polling take turns in it."""
-        drain = self._parts.drain
-        return WorkerSlot(
-            self.drain, poll=drain.poll, ring_if_due=drain.ring_if_due, queues=queues,
-            poll_interval=poll_interval,
-        )  # fmt: skip
-
-    def workers(self, *, within_seconds: float = 60) -> list[WorkerBeat]:
-        """Return the workers heard of within that time."""
-        return self._parts.beats.seen(within_seconds=within_seconds)
 
     def ensure_schema(self) -> None:
         """Create collections, validators and indexes. On repeat: nothing.
@@ -157,78 +99,6 @@ class Kernel:
                 value=input,
                 fencing_token=fencing_token,
                 priority=priority,
-            )
-
-    def get(self, workflow_id: str) -> WorkflowInstance:
-        """Return an instance from the primary.
-
-        Raises:
-            NotFound: there is none.
-            StoreUnavailable: no answer.
-        """
-        stored = self._parts.store.read(workflow_id)
-        if stored is None:
-            raise NotFound(f"no workflow instance {workflow_id!r}")
-        return stored.instance
-
-    def find(self, *, biz_key: str, timeout: float | None = None) -> WorkflowInstance | None:
-        """Return the instance of a biz_key, or None; `timeout` bounds the wait in seconds.
-
-        Raises:
-            StoreUnavailable: no answer.
-        """
-        with self._parts.connection.bounded(timeout):
-            stored = self._parts.store.read_by_biz_key(biz_key)
-        return stored.instance if stored is not None else None
-
-    def list_instances(
-        self,
-        *,
-        status: str | Sequence[str] | None = None,
-        type: str | None = None,  # noqa: A002 - the word of the model
-        limit: int = 50,
-        after: str | None = None,
-    ) -> list[WorkflowInstance]:
-        """Return up to `limit` instances, newest first; `after` is the workflow_id to go on after.
-
-        Raises:
-            UsageError: a limit outside 1 to 1,000.
-            NotFound: there is no instance `after`.
-            StoreUnavailable: no answer.
-        """
-        if not 1 <= limit <= limits.PAGE_INSTANCES:
-            raise UsageError(f"limit must be 1 to {limits.PAGE_INSTANCES}; go on with `after`")
-        statuses = [status] if isinstance(status, str) else list(status or ())
-        return self._parts.scan.page(status=statuses, workflow_type=type, limit=limit, after=after)
-
-    def why(self, workflow_id: str) -> Explanation:
-        """Explain from stored facts why an instance does (not) move.
-
-        Raises:
-            NotFound: there is none.
-        """
-        stored = self._parts.store.read(workflow_id)
-        if stored is None:
-            raise NotFound(f"no workflow instance {workflow_id!r}")
-        workers = self.workers(within_seconds=limits.WORKER_SEEN_SECONDS)
-        return explain(stored.instance, stored.now, workers)
-
-    def progress(self, *, timeout: float | None = None) -> Progress:
-        """Tell whether work goes on: what has waited longest, and when somebody last took a claim.
-
-        `timeout` bounds the wait in seconds.
-
-        Raises:
-            StoreUnavailable: no answer.
-        """
-        with self._parts.connection.bounded(timeout):
-            workers = self.workers()
-            claimed = [worker.claimed_at for worker in workers if worker.claimed_at is not None]
-            return Progress(
-                now=self._parts.store.now(),
-                oldest_due=self._parts.scan.oldest_due(types_off=self.config.types_off),
-                last_claim=max(claimed, default=None),
-                workers=len(workers),
             )
 
     def deliver_signal(

@@ -1,0 +1,99 @@
+"""What a kernel can tell: instances as stored, why they do not move, who could run them.
+
+Guarantees that looking changes nothing. Leaves to others: the projection the console reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernel import limits
+from kernel.config import KernelConfig
+from kernel.errors import NotFound, UsageError
+from kernel.explaining import Explanation, Progress, explain
+from kernel.model import WorkflowInstance
+from kernel.runtime.wiring import Parts
+from kernel.store import WorkerBeat
+
+
+class Inspecting:
+    """The reading half of a kernel."""
+
+    config: KernelConfig
+    _parts: Parts
+
+    def workers(self, *, within_seconds: float = 60) -> list[WorkerBeat]:
+        """Return the workers heard of within that time."""
+        return self._parts.beats.seen(within_seconds=within_seconds)
+
+    def get(self, workflow_id: str) -> WorkflowInstance:
+        """Return an instance from the primary.
+
+        Raises:
+            NotFound: there is none.
+            StoreUnavailable: no answer.
+        """
+        stored = self._parts.store.read(workflow_id)
+        if stored is None:
+            raise NotFound(f"no workflow instance {workflow_id!r}")
+        return stored.instance
+
+    def find(self, *, biz_key: str, timeout: float | None = None) -> WorkflowInstance | None:
+        """Return the instance of a biz_key, or None; `timeout` bounds the wait in seconds.
+
+        Raises:
+            StoreUnavailable: no answer.
+        """
+        with self._parts.connection.bounded(timeout):
+            stored = self._parts.store.read_by_biz_key(biz_key)
+        return stored.instance if stored is not None else None
+
+    def list_instances(
+        self,
+        *,
+        status: str | Sequence[str] | None = None,
+        type: str | None = None,  # noqa: A002 - the word of the model
+        limit: int = 50,
+        after: str | None = None,
+    ) -> list[WorkflowInstance]:
+        """Return up to `limit` instances, newest first; `after` is the workflow_id to go on after.
+
+        Raises:
+            UsageError: a limit outside 1 to 1,000.
+            NotFound: there is no instance `after`.
+            StoreUnavailable: no answer.
+        """
+        if not 1 <= limit <= limits.PAGE_INSTANCES:
+            raise UsageError(f"limit must be 1 to {limits.PAGE_INSTANCES}; go on with `after`")
+        statuses = [status] if isinstance(status, str) else list(status or ())
+        return self._parts.scan.page(status=statuses, workflow_type=type, limit=limit, after=after)
+
+    def why(self, workflow_id: str) -> Explanation:
+        """Explain from stored facts why an instance does (not) move.
+
+        Raises:
+            NotFound: there is none.
+        """
+        stored = self._parts.store.read(workflow_id)
+        if stored is None:
+            raise NotFound(f"no workflow instance {workflow_id!r}")
+        workers = self.workers(within_seconds=limits.WORKER_SEEN_SECONDS)
+        return explain(stored.instance, stored.now, workers)
+
+    def progress(self, *, timeout: float | None = None) -> Progress:
+        """Tell whether work goes on: what has waited longest, and when somebody last took a claim.
+
+        `timeout` bounds the wait in seconds.
+
+        Raises:
+            StoreUnavailable: no answer.
+        """
+        with self._parts.connection.bounded(timeout):
+            workers = self.workers()
+            claimed = [worker.claimed_at for worker in workers if worker.claimed_at is not None]
+            return Progress(
+                now=self._parts.store.now(),
+                oldest_due=self._parts.scan.oldest_due(types_off=self.config.types_off),
+                last_claim=max(claimed, default=None),
+                workers=len(workers),
+            )
