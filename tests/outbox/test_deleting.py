@@ -70,8 +70,8 @@ def test_stale_copy_saved_later_does_not_bring_the_job_back(kernel: Kernel) -> N
     job = new_job()
     stale = stored(job)
     deleting.delete_job("acme", job.pk)
-    stale.title = "edited meanwhile"
-    stale.save(update_fields=["source_url"])
+    stale.source_url = "https://example.org/edited-meanwhile"
+    stale.save()
     assert stored(job).deleted_at is not None
     assert state(job)[0] == "canceled"
 
