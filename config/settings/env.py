@@ -11,11 +11,12 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 
+_HTTP_SCHEMES = ("http", "https")
 _MONGO_SCHEMES = ("mongodb", "mongodb+srv")
 _REDIS_SCHEMES = ("redis", "rediss")
 _BROKER_SCHEMES = ("redis", "rediss", "amqp", "amqps", "pyamqp")
@@ -125,11 +126,16 @@ class BatonEnv(BaseSettings):
     def _upper(cls, value: object) -> object:
         return value.upper() if isinstance(value, str) else value
 
-    @field_validator("mongo_url", mode="before")
+    @field_validator("mongo_url", "speech_service_url", mode="before")
     @classmethod
-    def _empty_mongo_is_default(cls, value: object) -> object:
-        default = cls.model_fields["mongo_url"].default
+    def _empty_is_default(cls, value: object, info: ValidationInfo) -> object:
+        default = cls.model_fields[str(info.field_name)].default
         return default if isinstance(value, str) and not value.strip() else value
+
+    @field_validator("speech_service_url", "speech_url", "public_url")
+    @classmethod
+    def _http(cls, value: str | None) -> str | None:
+        return value and _checked(value, _HTTP_SCHEMES)
 
     @field_validator("mongo_url")
     @classmethod

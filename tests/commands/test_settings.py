@@ -21,6 +21,8 @@ from config.settings.secret import load_or_create_secret_key
         ("BATON_REDIS_URL", "localhost:6379"),
         ("BATON_BROKER_URL", "sqs://"),
         ("BATON_DATABASE_URL", "mysql://x/y"),
+        ("BATON_SPEECH_URL", "api.example"),
+        ("BATON_PUBLIC_URL", "ftp://example.org"),
         ("BATON_LEASE_SECONDS", "soon"),
         ("BATON_LEASE_SECONDS", "-77"),
         ("BATON_CLOCK_OFFSET_MS", "1.5"),
