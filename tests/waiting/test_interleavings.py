@@ -1,5 +1,6 @@
 """Signals race suspends, polls, supersede, completion and each other: 100 orders of each."""
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,16 @@ class Stage:
             wait_key=key,
             signal_id=self.signal(name),
         )
+
+    def late(self, act: Act, rng: random.Random) -> Act:
+        """Return the same after a few looks, so that what takes two commands may come last too."""
+
+        def look_first(looks: int = rng.randrange(20)) -> Any:
+            for _ in range(looks):
+                self.minder.get(self.workflow_id)
+            return act()
+
+        return look_first
 
     def drain(self) -> int:
         """Run what is due."""
@@ -186,7 +197,8 @@ def test_a_signal_and_the_poll_time_compete_on_one_condition(
         stage.begin()
         stage.drain()
         stage.advance(POLL_SECONDS + 1)
-        TURNS.run([stage.minder.tick, stage.ring(stage.other, "one"), stage.drain], rng)
+        tick = stage.late(stage.minder.tick, rng)
+        TURNS.run([tick, stage.ring(stage.other, "one"), stage.drain], rng)
         stage.settle()
         (_, first), (_, winner) = seen[stage.key]
         assert first is None
@@ -237,7 +249,8 @@ def test_supersede_wins_or_comes_too_late_but_never_both(
         def supersede(workflow_id: str = workflow_id) -> bool:
             return stage.minder.supersede(workflow_id, reason="a new generation")
 
-        changed, _, _ = TURNS.run([supersede, stage.ring(stage.other, "one"), stage.drain], rng)
+        acts = [stage.late(supersede, rng), stage.ring(stage.other, "one"), stage.drain]
+        changed, *_ = TURNS.run(acts, rng)
         stage.settle()
         instance = stage.worker.get(workflow_id)
         endings.add(instance.status)
