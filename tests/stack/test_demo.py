@@ -20,7 +20,7 @@ def test_the_demonstration_ends_well_and_proves_it() -> None:
         assert "fetch_page   was cut off and ran again as attempt 2" in demo.output
         assert len(re.findall(r"SIGKILL \d+", demo.output)) == 2
         submitted = re.search(r"submitted it as (speech_\w+)", demo.output)
-        asked = re.search(r"asked for (speech_\w+); the service saw one", demo.output)
+        asked = re.search(r"asked for (speech_\w+); the service saw one submission", demo.output)
         assert submitted is not None
         assert asked is not None
         assert submitted[1] == asked[1]

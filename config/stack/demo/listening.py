@@ -60,8 +60,10 @@ def another_worker_asks_on(stage: Stage) -> None:
     insist(output["task_id"] == task_id, "another task was asked for than was submitted")
     after = _asked(stage)
     insist(after["submit"] == before.get("submit", 0) + 1, "the recording was submitted twice")
-    asker = _who_said(stage, f"asked service for {task_id}")
-    say(f"\n  worker {asker} asked for {task_id}; the service saw one submission of it")
+    asker = _who_said(stage, f"asked service for {task_id}", rather_not=victim)
+    heir = stage.supervisor.pid(asker)
+    insist(heir != pid, "the killed process asked for the task")
+    say(f"\n  worker {asker} (process {heir}) asked for {task_id}; the service saw one submission")
     report.timeline(stage.terminal, instance_of(stage, done))
     say(f"\n  read aloud:  {RECORDING.transcript}")
     say(f"  understood:  {done['result']['transcript']}")
@@ -74,11 +76,12 @@ def _asked(stage: Stage) -> dict[str, int]:
     return counts
 
 
-def _who_said(stage: Stage, words: str) -> str:
-    """Return the name of the worker whose log holds these words."""
+def _who_said(stage: Stage, words: str, *, rather_not: str = "") -> str:
+    """Return the name of a worker whose log holds these words; `rather_not` only if no other."""
+    names = sorted(stage.workers, key=lambda name: name == rather_not)
 
     def look() -> str | None:
-        for name in stage.workers:
+        for name in names:
             if any(words in line for line in stage.supervisor.last_lines(name)):
                 return name
         return None
