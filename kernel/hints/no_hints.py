@@ -8,7 +8,9 @@ Leaves to others: finding candidates in the store (the engine, tick, reconcile).
 
 from __future__ import annotations
 
-from kernel.hints.port import LaneDepth
+from collections.abc import Sequence
+
+from kernel.hints.port import Candidate, LaneDepth
 
 
 class NoHints:
@@ -17,6 +19,10 @@ class NoHints:
     def push(self, queue: str, workflow_id: str, *, priority: int, at_ms: int) -> bool:  # noqa: ARG002
         """Keep nothing."""
         return False
+
+    def push_all(self, queue: str, candidates: Sequence[Candidate]) -> int:  # noqa: ARG002
+        """Keep nothing."""
+        return 0
 
     def pop(self, queue: str) -> str | None:  # noqa: ARG002 - the port's signature
         """Propose nobody."""

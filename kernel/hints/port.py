@@ -7,6 +7,7 @@ Leaves to others: truth (kernel.store) and the decision what to do with a candid
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +24,15 @@ class LaneDepth:
     oldest_ms: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a lane needs to know of an instance."""
+
+    workflow_id: str
+    priority: int
+    at_ms: int
+
+
 class Hints(Protocol):
     """The four lanes, timers, leases and bells of each queue (design 2.1 to 2.3).
 
@@ -36,6 +46,9 @@ class Hints(Protocol):
         True means that it stood in no lane before.
         On repeat: nothing changes; the order of several pushes does not matter.
         """
+
+    def push_all(self, queue: str, candidates: Sequence[Candidate]) -> int:
+        """Push many candidates as `push`, in one round trip; return how many stood in no lane."""
 
     def pop(self, queue: str) -> str | None:
         """Take the next due workflow_id by weighted round robin; None when nothing is due.

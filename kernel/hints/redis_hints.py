@@ -8,7 +8,7 @@ Leaves to others: the operations themselves (lua/), what a candidate is worth (t
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import redis
@@ -19,8 +19,8 @@ from redis.retry import Retry
 from kernel.errors import HintsUnavailable, UsageError
 from kernel.hints.breaker import Breaker
 from kernel.hints.keys import LANES, Keys
-from kernel.hints.port import LaneDepth
-from kernel.hints.scripts import Scripts
+from kernel.hints.port import Candidate, LaneDepth
+from kernel.hints.scripts import Call, Scripts
 
 CONNECT_TIMEOUT_SECONDS = 0.25
 READ_TIMEOUT_SECONDS = 0.5
@@ -63,6 +63,15 @@ class RedisHints:
         with self._asking():
             args = (workflow_id, int(priority), int(at_ms))
             return str(self._scripts.run("push", keys=keys.lanes, args=args)) == "added"
+
+    def push_all(self, queue: str, candidates: Sequence[Candidate]) -> int:
+        """Push many candidates in one round trip; return how many stood in no lane."""
+        lanes = self._keys.of(queue).lanes
+        calls: list[Call] = [
+            (lanes, (one.workflow_id, int(one.priority), int(one.at_ms))) for one in candidates
+        ]
+        with self._asking():
+            return sum(str(word) == "added" for word in self._scripts.run_all("push", calls))
 
     def pop(self, queue: str) -> str | None:
         """Take the next due workflow_id by weighted round robin."""

@@ -8,6 +8,7 @@ again. Leaves to others: keys (kernel.hints.keys), errors and timeouts (kernel.h
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,10 @@ def load_scripts(folder: Path = LUA_FOLDER) -> dict[str, Script]:
     return scripts
 
 
+#: Keys and arguments of one run of a script.
+Call = tuple[tuple[str, ...], tuple[str | int, ...]]
+
+
 class Scripts:
     """The scripts of lua/ on one client."""
 
@@ -57,3 +62,21 @@ class Scripts:
         except NoScriptError:
             # EVAL loads and runs at once, so no second flush can come in between.
             return self._client.eval(script.source, len(keys), *keys, *args)
+
+    def run_all(self, name: str, calls: Sequence[Call]) -> list[Any]:
+        """Run one script many times in one round trip; each call is (keys, args).
+
+        A call that met no script is run again by itself, never those that had run already.
+        Raises: the first other error redis-py reports. On repeat: see the script's header.
+        """
+        pipeline = self._client.pipeline(transaction=False)
+        for keys, args in calls:
+            pipeline.evalsha(self._scripts[name].sha, len(keys), *keys, *args)
+        answers = pipeline.execute(raise_on_error=False)
+        for number, answer in enumerate(answers):
+            if isinstance(answer, NoScriptError):
+                keys, args = calls[number]
+                answers[number] = self.run(name, keys=keys, args=args)
+            elif isinstance(answer, Exception):
+                raise answer
+        return answers

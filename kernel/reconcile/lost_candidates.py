@@ -6,9 +6,11 @@ should look. Pushing is harmless to repeat, so nothing needs to be known about t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Final
 
 from kernel.engine.hinting import HintWriter, as_ms
+from kernel.hints import Candidate
 from kernel.reconcile.turn import Turn
 from kernel.store import DutyLeases, InstanceScan
 from kernel.store.scanning import Cursor
@@ -29,19 +31,15 @@ def push_lost_candidates(
     stopped = leases.cursor(duty, PART)
     after: Cursor | None = (stopped["time"], stopped["workflow_id"]) if stopped else None
     rows = scan.due_claimable(limit=limit, after=after)
-    lost = sum(
-        hints.hints.push(
-            row["queue"],
-            row["workflow_id"],
-            priority=row["priority"],
-            at_ms=as_ms(row["claimable_time"]),
-        )
-        for row in rows
-    )
+    by_queue: dict[str, list[Candidate]] = defaultdict(list)
+    for row in rows:
+        at_ms = as_ms(row["claimable_time"])
+        by_queue[row["queue"]].append(Candidate(row["workflow_id"], row["priority"], at_ms))
+    lost = sum(hints.hints.push_all(queue, found) for queue, found in by_queue.items())
     last = rows[-1] if len(rows) == limit else None
     cursor = last and {"time": last["claimable_time"], "workflow_id": last["workflow_id"]}
     if cursor is not None or stopped is not None:
         leases.keep_cursor(duty, holder, PART, cursor)
-    for queue in {row["queue"] for row in rows}:
+    for queue in by_queue:
         hints.ring(queue)
     return Turn(lost, is_full=last is not None)

@@ -14,7 +14,7 @@ from pathlib import Path
 import redis
 
 from config.embedded import RedisServer
-from kernel.hints import RedisHints
+from kernel.hints import Candidate, RedisHints
 
 
 class ClusterServer(RedisServer):
@@ -51,6 +51,7 @@ def every_call(hints: RedisHints) -> list[Callable[[], object]]:
     """List one call of each operation of the port but `close`."""
     return [
         lambda: hints.push("q", "wf_a", priority=1, at_ms=5),
+        lambda: hints.push_all("q", [Candidate("wf_a", 1, 5)]),
         lambda: hints.pop("q"),
         lambda: hints.has_due("q"),
         lambda: hints.oldest_due_ms("q"),
@@ -60,6 +61,7 @@ def every_call(hints: RedisHints) -> list[Callable[[], object]]:
         lambda: hints.due_timers("q", limit=5),
         lambda: hints.drop_timer("q", "wf_a", score_ms=5),
         lambda: hints.put_lease("q", "wf_a", "tok", expires_ms=5),
+        lambda: hints.note_claim("q", "wf_a", "tok", expires_ms=5),
         lambda: hints.due_leases("q", limit=5),
         lambda: hints.drop_lease("q", "wf_a", "tok", score_ms=5),
         lambda: hints.drop_lease("q", "wf_a", "tok"),

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from kernel.errors import UsageError
-from kernel.hints import Hints, LaneDepth, RedisHints
+from kernel.hints import Candidate, Hints, LaneDepth, RedisHints
 from kernel.hints.keys import Keys
 from tests.hints.conftest import Offset
 from tests.hints.own_server import every_call
@@ -206,3 +206,15 @@ def test_closing_twice_is_harmless(hints: RedisHints) -> None:
     hints.set_marker()
     hints.close()
     hints.close()
+
+
+def test_many_candidates_are_pushed_at_once_and_counted_once(
+    hints: RedisHints, client: redis.Redis
+) -> None:
+    found = [Candidate(f"wf_{number}", number % 4, 5) for number in range(50)]
+    hints.push("q", "wf_7", priority=0, at_ms=5)
+    client.script_flush()
+    assert hints.push_all("q", found) == 49
+    assert hints.push_all("q", found) == 0
+    assert sum(lane.total for lane in hints.depth("q").values()) == 50
+    assert hints.push_all("q", []) == 0
