@@ -14,6 +14,7 @@ import pytest
 import redis as redis_client_library
 from pymongo import MongoClient
 
+from tests.crash.fixtures import lab  # noqa: F401 - one lab for every tier
 from tests.crash.report import summarise
 from tests.kit import servers
 from tests.kit.kernels import (  # noqa: F401 - fixtures of every tier

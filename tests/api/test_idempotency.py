@@ -236,6 +236,8 @@ def test_a_request_killed_at_any_statement_is_absent_or_complete(
         **child_env,
         "BATON_DATABASE_URL": database_url(),
         "BATON_LOG_LEVEL": "ERROR",
+        # A killed process keeps the share of the rate it had taken.
+        "BATON_API_RATE": "off",
         "DJANGO_SETTINGS_MODULE": "config.settings",
     }
     with python("-m", "tests.api.dying", acme.token, env=env) as child:

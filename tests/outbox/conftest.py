@@ -1,4 +1,4 @@
-"""The fixtures of the dispatch and job tiers, a kernel that also notifies, and the crash lab."""
+"""The fixtures of the dispatch and job tiers, and a kernel that also notifies."""
 
 import pytest
 
@@ -6,11 +6,10 @@ from jobs.activities.notify import NotifyPorts
 from jobs.notifying import WebhookSender
 from jobs.workflows.notify import notify_definition
 from kernel import Kernel
-from tests.crash.conftest import lab
 from tests.dispatch.conftest import database_time, dead_kernel, kernel
 from tests.jobs.conftest import serving, site
 
-__all__ = ["database_time", "dead_kernel", "kernel", "lab", "serving", "site"]
+__all__ = ["database_time", "dead_kernel", "kernel", "serving", "site"]
 
 #: What the tests' secrets are derived from.
 KEY = "a key of the tests, long enough to look like one"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pymongo import MongoClient
 
-from tests.crash.conftest import lab, settings
+from tests.crash.fixtures import settings
 
-__all__ = ["lab", "settings"]
+__all__ = ["settings"]
 
 
 @pytest.fixture(scope="session")
