@@ -5,6 +5,7 @@ to write instead; nothing else in the project reads ``os.environ`` for its confi
 others: turning the values into Django's and Celery's settings (``config.settings``).
 """
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +22,10 @@ _MONGO_SCHEMES = ("mongodb", "mongodb+srv")
 _REDIS_SCHEMES = ("redis", "rediss")
 _BROKER_SCHEMES = ("redis", "rediss", "amqp", "amqps", "pyamqp")
 _DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
+
+
+#: Where `make up` says, in its data folder, which servers it has started; gone when it stops.
+STACK_FILE = "stack.env"
 
 
 class BatonEnv(BaseSettings):
@@ -164,13 +169,16 @@ class BatonEnv(BaseSettings):
 
 
 def read_environment() -> BatonEnv:
-    """Read the environment.
+    """Read the environment, and beneath it what a running `make up` left in its data folder.
+
+    So commands in a second terminal find the stack of the first; a variable of one's own wins.
 
     Raises:
         ImproperlyConfigured: a variable has a value that cannot be used; all of them are named.
     """
+    folder = Path(os.environ.get("BATON_DATA_DIR") or BASE_DIR / ".data")
     try:
-        return BatonEnv()
+        return BatonEnv(_env_file=folder / STACK_FILE)
     except ValidationError as error:
         lines = []
         for problem in error.errors(include_url=False, include_input=False):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.embedded import MongoServer, RedisServer, ports, require_replica_set
+from config.settings.env import STACK_FILE
 from config.stack import services
 from config.stack.services import StackOptions
 from config.stack.supervisor import Supervisor
@@ -50,6 +51,7 @@ class Stack:
         self.env: dict[str, str] = {}
         self._terminal = terminal
         self._servers: list[MongoServer | RedisServer] = []
+        self._told: Path | None = None
 
     @property
     def web_url(self) -> str:
@@ -95,7 +97,9 @@ class Stack:
             "BATON_LOG_FORMAT": os.environ.get("BATON_LOG_FORMAT") or "text",
             **self.options.env,
         }
-        return Access(**json.loads(self.manage("prepare", "--access")))
+        access = Access(**json.loads(self.manage("prepare", "--access")))
+        self._say_where(self.options.data_dir / STACK_FILE)
+        return access
 
     def supervisor(self) -> Supervisor:
         """Return a supervisor for the stack's processes; `prepare` comes first."""
@@ -142,10 +146,20 @@ class Stack:
 
     def close(self) -> None:
         """Stop the servers this stack started, Redis first. On repeat: nothing."""
+        if self._told is not None:
+            self._told.unlink(missing_ok=True)
         while self._servers:
             server = self._servers.pop()
             self._terminal.event(server.name, "stopping")
             server.stop()
+
+    def _say_where(self, file: Path) -> None:
+        """Let commands of another terminal find these servers (`config.settings.env` reads it)."""
+        file.touch(mode=0o600)
+        urls = {name: url for name, url in self.env.items() if name.endswith("_URL")}
+        lines = "".join(f"{name}={url}\n" for name, url in urls.items())
+        file.write_text(lines, encoding="utf-8")
+        self._told = file
 
     def _mongo_url(self) -> str:
         if given := os.environ.get("BATON_MONGO_URL"):

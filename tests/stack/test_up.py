@@ -47,6 +47,7 @@ def test_the_stack_serves_survives_a_dead_child_and_stops_in_order(tmp_path: Pat
         token = stack.wait_for_line(r"token +(\S+)").group(1)
         assert answer(f"{base}/health/ready", token)[1]["status"] == "ok"
         assert answer(f"{base}/api/v1/jobs", token)[0] == 200
+        assert workflows_listed(tmp_path) == "[]"
 
         running = servers(tmp_path)
         assert [process.is_alive() for process in running] == [True, True]
@@ -64,6 +65,7 @@ def test_the_stack_serves_survives_a_dead_child_and_stops_in_order(tmp_path: Pat
         ]
         assert stack.lines[-1] == "everything has stopped"
         assert not any(process.is_alive() for process in running)
+        assert not (tmp_path / "stack.env").exists()
 
 
 def test_an_interruption_while_starting_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -93,6 +95,14 @@ def test_a_mongo_that_is_no_replica_set_is_refused_in_one_sentence(tmp_path: Pat
         assert stack.wait(60) != 0
         assert "rs.initiate()" in stack.output
         assert "Traceback" not in stack.output
+
+
+def workflows_listed(folder: Path) -> str:
+    """Ask in a second terminal, which knows the data folder only."""
+    environment: dict[str, str | None] = {**dict.fromkeys(OWN), "BATON_DATA_DIR": str(folder)}
+    with python("manage.py", "workflows", "list", "-o", "json", env=environment) as command:
+        assert command.wait(60) == 0, command.output
+        return "".join(command.lines).strip()
 
 
 def answers(url: str, token: str) -> bool:
