@@ -32,7 +32,7 @@ _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
 _TERMINAL: Final = ["completed", "failed", "canceled"]
 #: In this time after an absence every living holder has renewed, however short its lease: it waits
 #: for MongoDB in turns of a few seconds.
-_HOLDERS_ANSWER_SECONDS: Final = 4.0
+_HOLDERS_ANSWER_SECONDS: Final = 6.0
 _TOO_LARGE_CODES: Final = frozenset({10334, 17419, 17420})
 
 
