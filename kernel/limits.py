@@ -50,6 +50,10 @@ ENGINE_WORK_SECONDS = 60
 #: "Never by itself": what claimable_time says when only a signal can wake an instance.
 FAR_FUTURE = datetime(9999, 1, 1, tzinfo=UTC)
 
+#: Commits of one process that travel as one command at most, and claims it can run at once.
+GROUP_COMMITS = 32
+SLOTS_PER_CHILD = 32
+
 #: One drain gives its slot back after this many candidates that could not be claimed in a row.
 STALE_CANDIDATES_MAX = 8
 

@@ -35,7 +35,8 @@ class WorkerSlot:
 
     `drain(queues)` runs what the lanes tell of, `poll(queues)` also what they do not;
     `ring_if_due(queue)` passes a wakeup on that found the slot taken; `queues()` are those this
-    process serves.
+    process serves. `is_wide(queues)` tells whether a drain runs their claims side by side: it then
+    serves all queues in turn, because one long step must not keep the other claims' slots empty.
     """
 
     def __init__(
@@ -45,12 +46,14 @@ class WorkerSlot:
         poll: Callable[[Sequence[str]], int],
         ring_if_due: Callable[[str], None],
         queues: Callable[[], Sequence[str]],
+        is_wide: Callable[[Sequence[str]], bool] = lambda _queues: False,
         poll_interval: float = 5.0,
     ) -> None:
         self._drain = drain
         self._poll_queues = poll
         self._ring_if_due = ring_if_due
         self._queues = queues
+        self._is_wide = is_wide
         self._poll_interval = poll_interval
         self._taken = threading.Lock()
         self._used_at = time.monotonic()
@@ -82,8 +85,10 @@ class WorkerSlot:
             self._ring_if_due(queue)
             self._taken.acquire()
         try:
-            share = _SHARE_SECONDS if len(self._queues()) > 1 else None
-            return self._drain([queue], max_seconds=share)
+            others = [name for name in self._queues() if name != queue]
+            if self._is_wide([queue, *others]):
+                return self._drain([queue, *others])
+            return self._drain([queue], max_seconds=_SHARE_SECONDS if others else None)
         finally:
             self._used_at = time.monotonic()
             self._taken.release()

@@ -41,7 +41,7 @@ def commit_held(store: Instances, held: HeldClaim, commit: Commit) -> bool:
     held.live.leaving = commit.releases
     for attempt in itertools.count():
         try:
-            applied = store.commit(commit) if attempt == 0 else _settle(store, commit)
+            applied = store.commit_grouped(commit) if attempt == 0 else _settle(store, commit)
         except StoreUnavailable as exc:
             pause = _PAUSES[min(attempt, len(_PAUSES) - 1)]
             log.warning("commit %r of %s: %s", commit.label, commit.guard.workflow_id, exc)

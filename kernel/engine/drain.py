@@ -1,62 +1,57 @@
-"""Finds candidates, takes claims, runs them: what a wakeup does (design 2.2).
+"""Runs what is due: what a wakeup does (design 2.2), one claim at a time or several (1.8).
 
-Redis proposes, the claim in MongoDB decides. A candidate that cannot be claimed is looked at once,
-so that its hint ends up where it belongs; after several stale ones in a row the slot is given back.
-Without Redis, due instances are claimed straight from MongoDB, in no order of priority; an idle
-process looks there as well, because a hint may be lost.
+A process with one slot runs each claim in the thread that drains. With more it fills free slots
+with groups of candidates and goes on looking while any claim runs: at once when one comes home,
+else after a pause that grows. An idle process looks into MongoDB as well: a hint may be lost.
+
+Guarantees that no more claims run than there are slots, and that none is left running when a call
+returns. Leaves to others: taking (`kernel.engine.taking`), running (`kernel.engine.running`).
 """
 
 from __future__ import annotations
 
-import logging
-import secrets
+import math
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from typing import Final
 
-from kernel import limits
-from kernel.definition import Definition
-from kernel.engine.claims import HeldClaim, LiveClaim
-from kernel.engine.hinting import as_ms
+from kernel.engine.claims import HeldClaim
+from kernel.engine.crew import Crew
 from kernel.engine.machine import Machine
 from kernel.engine.running import run_claim
+from kernel.engine.taking import Taker
 from kernel.errors import HintsUnavailable
-from kernel.hints import NoHints
-from kernel.protocol import owning
-from kernel.store.port import Stored
 
-log: Final = logging.getLogger("baton.engine")
+#: Pauses between two looks for more while some slots are free and others are at work, seconds.
+_LOOK_FIRST: Final = 0.1
+_LOOK_LAST: Final = 1.0
 
-_UNKNOWN_TYPE_RETRY: Final = timedelta(seconds=5)
-_SILENT_HOLDER_RETRY: Final = timedelta(seconds=1)
+#: Takes up to so many claims of a queue.
+Take = Callable[[str, int], list[HeldClaim]]
 
 
 class Drain:
-    """Takes claims of this process's definitions, one at a time.
+    """Takes and runs claims of this process's definitions.
 
-    `is_served(fingerprint)` tells whether some worker that knows this step protocol was seen
-    lately.
+    `slots(queue)` is how many claims of a queue this process runs at once, 1 or more.
     """
 
-    def __init__(
-        self, machine: Machine, *, types_off: frozenset[str], is_served: Callable[[str], bool]
-    ) -> None:
+    def __init__(self, machine: Machine, taker: Taker, *, slots: Callable[[str], int]) -> None:
         self._machine = machine
-        self._types_off = types_off
-        self._is_served = is_served
+        self._taker = taker
+        self._slots = slots
+
+    def is_wide(self, queues: Sequence[str]) -> bool:
+        """Tell whether claims of these queues run side by side."""
+        return any(self._slots(queue) > 1 for queue in queues)
 
     def run_once(self, queues: Sequence[str]) -> bool:
         """Claim and run at most one instance; tell whether one ran."""
-        for queue in queues:
-            if self._machine.is_stopping():
-                return False
-            held = self._take(queue)
-            if held is not None:
-                self._run(held)
-                return True
-        return False
+        if self._machine.is_stopping():
+            return False
+        return self._run_all(queues, self._taker.take, 1, None, alone=True) > 0
 
     def drain(
         self,
@@ -70,13 +65,7 @@ class Drain:
             for queue in queues:
                 with suppress(HintsUnavailable):
                     self._machine.hints.hints.clear_bell(queue)
-        ran = 0
-        until = time.monotonic() + max_seconds if max_seconds is not None else float("inf")
-        while (max_claims is None or ran < max_claims) and time.monotonic() < until:
-            turn = ran % len(queues) if queues else 0
-            if not self.run_once([*queues[turn:], *queues[:turn]]):
-                break
-            ran += 1
+        ran = self._run_all(queues, self._taker.take, max_claims, max_seconds)
         # Left by the budget, by a stop request, or behind too many stale candidates.
         for queue in queues:
             self.ring_if_due(queue)
@@ -84,129 +73,96 @@ class Drain:
 
     def poll(self, queues: Sequence[str]) -> int:
         """Drain, then run what is due in MongoDB without standing in a lane; return how many."""
-        ran = self.drain(queues, max_claims=None, max_seconds=None)
-        while not self._machine.is_stopping():
-            held = self._take_from_store(queues, list(self._served()))
-            if held is None:
-                break
-            self._run(held)
-            ran += 1 + self.drain(queues, max_claims=None, max_seconds=None)
-        return ran
-
-    def _run(self, held: HeldClaim) -> None:
-        definition = self._served()[held.instance.definition_fingerprint]
-        run_claim(self._machine, held, definition)
-
-    def _served(self) -> dict[str, Definition]:
-        return {
-            definition.plan.fingerprint: definition
-            for definition in self._machine.registry.definitions()
-            if definition.plan.type not in self._types_off
-        }
-
-    def _take(self, queue: str) -> HeldClaim | None:
-        fingerprints = list(self._served())
-        if not fingerprints:
-            return None
-        try:
-            for workflow_id in self._candidates(queue):
-                token = secrets.token_hex(16)
-                stored = self._machine.store.claim(
-                    workflow_id,
-                    fingerprints=fingerprints,
-                    token=token,
-                    owner=self._machine.owner,
-                    lease_ms=self._machine.lease_ms,
-                )
-                if stored is not None:
-                    return self._hold(stored, token)
-                self._look(queue, workflow_id)
-        except HintsUnavailable:
-            return self._take_from_store([queue], fingerprints)
-        return None
-
-    def _candidates(self, queue: str) -> Iterator[str]:
-        hints = self._machine.hints.hints
-        if isinstance(hints, NoHints):
-            raise HintsUnavailable("there is no Redis")
-        for _ in range(limits.STALE_CANDIDATES_MAX):
-            workflow_id = hints.pop(queue)
-            if workflow_id is None:
-                return
-            yield workflow_id
-
-    def _take_from_store(self, queues: Sequence[str], fingerprints: list[str]) -> HeldClaim | None:
-        token = secrets.token_hex(16)
-        stored = self._machine.store.claim_any(
-            queues,
-            fingerprints=fingerprints,
-            token=token,
-            owner=self._machine.owner,
-            lease_ms=self._machine.lease_ms,
-        )
-        return self._hold(stored, token) if stored is not None else None
-
-    def _hold(self, stored: Stored, token: str) -> HeldClaim:
-        held = HeldClaim(stored, LiveClaim(stored.document["workflow_id"], token))
-        self._machine.hints.claimed(held.instance)
-        return held
-
-    def _look(self, queue: str, workflow_id: str) -> None:
-        """Put the hint of a candidate that could not be claimed where it belongs."""
-        stored = self._machine.store.read(workflow_id)
-        if stored is None or stored.instance.status not in owning.CLAIMABLE:
-            if stored is not None:
-                self._machine.hints.place(stored.instance, stored.now)
-            return
-        instance = stored.instance
-        if instance.claimable_time > stored.now:
-            if instance.claim_token:
-                self._machine.hints.leased(instance)
-            else:
-                self._machine.hints.place(instance, stored.now)
-            return
-        definition = self._machine.registry.definition(instance.type)
-        if definition is None or instance.type in self._types_off:
-            self._push_later(queue, stored, _UNKNOWN_TYPE_RETRY)
-        elif definition.plan.fingerprint != instance.definition_fingerprint:
-            self._defer_incompatible(stored, definition)
-        elif instance.claim_token:
-            # Its lease is over, but MongoDB was away: its holder may still answer.
-            self._push_later(queue, stored, _SILENT_HOLDER_RETRY)
-        else:
-            # Somebody else was faster, or it became due this very moment.
-            self._machine.hints.place(instance, stored.now)
-
-    def _push_later(self, queue: str, stored: Stored, pause: timedelta) -> None:
-        """It goes back for others, or for another time, so that it is not polled hot."""
-        at = stored.now + pause
-        self._machine.hints.hints.push(
-            queue,
-            stored.instance.workflow_id,
-            priority=stored.instance.priority,
-            at_ms=as_ms(at),
-        )
-
-    def _defer_incompatible(self, stored: Stored, definition: Definition) -> None:
-        """An unknown step protocol is never guessed at (invariant 8)."""
-        is_served = self._is_served(stored.instance.definition_fingerprint)
-        commit = owning.defer_incompatible(
-            stored.instance,
-            definition.plan.fingerprint,
-            seconds=limits.INCOMPATIBLE_SERVED_SECONDS
-            if is_served
-            else limits.INCOMPATIBLE_DEFER_SECONDS,
-        )
-        if self._machine.store.commit(commit):
-            log.error(
-                "%s has another step protocol than this worker's %s; it waits for a worker that"
-                " knows it",
-                stored.instance.workflow_id,
-                definition.plan.type,
-            )
+        ran = self.drain(queues)
+        return ran + self._run_all(queues, self._take_anywhere, None, None)
 
     def ring_if_due(self, queue: str) -> None:
         """Ring the queue's bell if another candidate is due. On repeat: it rings once."""
         with suppress(HintsUnavailable):
             if self._machine.hints.hints.has_due(queue):
                 self._machine.hints.ring(queue)
+
+    def _run(self, held: HeldClaim) -> None:
+        definition = self._taker.served()[held.instance.definition_fingerprint]
+        run_claim(self._machine, held, definition)
+
+    def _take_anywhere(self, queue: str, count: int) -> list[HeldClaim]:
+        held = self._taker.take(queue, count)
+        return held or self._taker.take_from_store([queue], count)
+
+    def _run_all(
+        self,
+        queues: Sequence[str],
+        take: Take,
+        max_claims: int | None,
+        max_seconds: float | None,
+        *,
+        alone: bool = False,
+    ) -> int:
+        until = time.monotonic() + max_seconds if max_seconds is not None else math.inf
+        budget = max_claims if max_claims is not None else sys.maxsize
+        is_wide = self.is_wide(queues) and not alone
+        run = self._run_side_by_side if is_wide else self._run_one_by_one
+        return run(queues, take, budget, until)
+
+    def _run_one_by_one(self, queues: Sequence[str], take: Take, budget: int, until: float) -> int:
+        ran = 0
+        while ran < budget and time.monotonic() < until:
+            held = self._next(_turned(queues, ran), take)
+            if held is None:
+                break
+            self._run(held)
+            ran += 1
+        return ran
+
+    def _next(self, queues: Sequence[str], take: Take) -> HeldClaim | None:
+        for queue in queues:
+            if self._machine.is_stopping():
+                return None
+            if held := take(queue, 1):
+                return held[0]
+        return None
+
+    def _run_side_by_side(
+        self, queues: Sequence[str], take: Take, budget: int, until: float
+    ) -> int:
+        crew = Crew(self._machine, self._run)
+        ran, pause = 0, _LOOK_FIRST
+        try:
+            while ran < budget and time.monotonic() < until and not self._machine.is_stopping():
+                finished = crew.finished
+                taken, is_full = self._fill(crew, _turned(queues, ran), take, budget - ran)
+                ran += taken
+                if taken:
+                    pause = _LOOK_FIRST
+                elif not crew.running():
+                    break
+                elif crew.await_home(finished, None if is_full else pause):
+                    pause = _LOOK_FIRST
+                else:
+                    pause = min(2 * pause, _LOOK_LAST)
+        finally:
+            crew.disband()
+        return ran
+
+    def _fill(self, crew: Crew, queues: Sequence[str], take: Take, budget: int) -> tuple[int, bool]:
+        """Fill free slots; return how many claims were taken, and whether none was free."""
+        taken, is_full = 0, True
+        slots = max(self._slots(queue) for queue in queues)
+        for queue in queues:
+            free = min(
+                slots - crew.running(), self._slots(queue) - crew.running(queue), budget - taken
+            )
+            if free < 1 or not crew.takes_more():
+                continue
+            is_full = False
+            for held in take(queue, free):
+                crew.add(held)
+                taken += 1
+        return taken, is_full
+
+
+def _turned(queues: Sequence[str], turn: int) -> Sequence[str]:
+    """Begin with another queue each time, so that none waits behind a busy one."""
+    start = turn % len(queues) if queues else 0
+    return [*queues[start:], *queues[:start]]

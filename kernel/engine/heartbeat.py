@@ -37,8 +37,9 @@ class Heartbeat:
 
     @contextmanager
     def keeping(self, claim: LiveClaim) -> Iterator[None]:
-        """Renew a claim for as long as the block runs."""
+        """Renew a claim for as long as the block runs; a block inside another adds nothing."""
         with self._changed:
+            is_kept = claim.token in self._claims
             self._claims[claim.token] = claim
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -49,7 +50,8 @@ class Heartbeat:
             yield
         finally:
             with self._changed:
-                self._claims.pop(claim.token, None)
+                if not is_kept:
+                    self._claims.pop(claim.token, None)
 
     def should_stop(self) -> bool:
         """Never by itself: a process that keeps its own claims is stopped by request."""

@@ -6,14 +6,15 @@ Every failure here costs latency only: reconciliation finds what a lost hint wou
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
 from kernel import limits
 from kernel.errors import HintsUnavailable
-from kernel.hints import Hints
+from kernel.hints import Hints, Lease
 from kernel.model import InstanceStatus, WorkflowInstance
 
 log: Final = logging.getLogger("baton.hints")
@@ -65,18 +66,17 @@ class HintWriter:
                     expires_ms=as_ms(instance.claimable_time),
                 )
 
-    def claimed(self, instance: WorkflowInstance) -> None:
-        """Note a claim's lease, and wake somebody else if another candidate is due."""
-        assert instance.claim_token
-        with suppress(HintsUnavailable):
-            others_due = self.hints.note_claim(
-                instance.queue,
-                instance.workflow_id,
-                instance.claim_token,
-                expires_ms=as_ms(instance.claimable_time),
-            )
-            if others_due:
-                self.ring(instance.queue)
+    def claimed(self, instances: Sequence[WorkflowInstance]) -> None:
+        """Note claims' leases, and wake somebody else where another candidate is due."""
+        by_queue: dict[str, list[Lease]] = defaultdict(list)
+        for instance in instances:
+            assert instance.claim_token
+            ends_ms = as_ms(instance.claimable_time)
+            by_queue[instance.queue].append((instance.workflow_id, instance.claim_token, ends_ms))
+        for queue, leases in by_queue.items():
+            with suppress(HintsUnavailable):
+                if self.hints.note_claims(queue, leases):
+                    self.ring(queue)
 
     def unleased(self, queue: str, workflow_id: str, token: str) -> None:
         """Forget the lease of a claim that has ended."""

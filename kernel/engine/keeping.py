@@ -12,7 +12,7 @@ class ClaimKeeper(Protocol):
     """Renews claims while they are held, and flags those that are lost."""
 
     def keeping(self, claim: LiveClaim) -> AbstractContextManager[None]:
-        """Have a claim renewed for as long as the block runs."""
+        """Have a claim renewed for as long as the block runs; inside such a block: nothing more."""
 
     def should_stop(self) -> bool:
         """Tell whether nothing new should be taken and held claims should be handed back."""

@@ -42,6 +42,7 @@ class Machine:
     stop: StopRequest = field(default_factory=StopRequest)
     jitter: Callable[[], float] = field(default=random.random)
     wave_threads: ActivityThreads = field(default_factory=lambda: ActivityThreads("baton-wave"))
+    claim_threads: ActivityThreads = field(default_factory=lambda: ActivityThreads("baton-claim"))
 
     def is_stopping(self) -> bool:
         """Tell whether nothing new should begin in this process."""
@@ -52,6 +53,7 @@ class Machine:
         self.keeper.stop()
         self.invoker.close()
         self.wave_threads.close()
+        self.claim_threads.close()
 
     def ports(self, definition: Definition) -> Any:
         """Return the ports a definition's code gets: its own, else the kernel's."""

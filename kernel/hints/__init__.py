@@ -41,7 +41,7 @@ queue. Scripts check first and write last, and mend what a run that was cut shor
 from __future__ import annotations
 
 from kernel.hints.no_hints import NoHints
-from kernel.hints.port import Candidate, Hints, LaneDepth
+from kernel.hints.port import Candidate, Hints, LaneDepth, Lease
 from kernel.hints.redis_hints import RedisHints
 
-__all__ = ["Candidate", "Hints", "LaneDepth", "NoHints", "RedisHints"]
+__all__ = ["Candidate", "Hints", "LaneDepth", "Lease", "NoHints", "RedisHints"]

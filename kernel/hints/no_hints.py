@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernel.hints.port import Candidate, LaneDepth
+from kernel.hints.port import Candidate, LaneDepth, Lease
 
 
 class NoHints:
@@ -27,6 +27,10 @@ class NoHints:
     def pop(self, queue: str) -> str | None:  # noqa: ARG002 - the port's signature
         """Propose nobody."""
         return None
+
+    def pop_many(self, queue: str, count: int) -> list[Candidate]:  # noqa: ARG002
+        """Propose nobody."""
+        return []
 
     def has_due(self, queue: str) -> bool:  # noqa: ARG002
         """Know of nothing due."""
@@ -56,7 +60,7 @@ class NoHints:
     def put_lease(self, queue: str, workflow_id: str, token: str, *, expires_ms: int) -> None:
         """Keep nothing."""
 
-    def note_claim(self, queue: str, workflow_id: str, token: str, *, expires_ms: int) -> bool:  # noqa: ARG002
+    def note_claims(self, queue: str, claims: Sequence[Lease]) -> bool:  # noqa: ARG002
         """Keep nothing, know of nothing due."""
         return False
 
@@ -67,6 +71,9 @@ class NoHints:
     def drop_lease(
         self, queue: str, workflow_id: str, token: str, *, score_ms: int | None = None
     ) -> None:
+        """Keep nothing."""
+
+    def drop_leases(self, queue: str, claims: Sequence[tuple[str, str]]) -> None:
         """Keep nothing."""
 
     def ring(self, queue: str) -> bool:  # noqa: ARG002

@@ -33,6 +33,10 @@ class Candidate:
     at_ms: int
 
 
+#: A claim's lease: workflow_id, claim_token, when it ends (ms since the epoch).
+Lease = tuple[str, str, int]
+
+
 class Hints(Protocol):
     """The four lanes, timers, leases and bells of each queue (design 2.1 to 2.3).
 
@@ -55,6 +59,9 @@ class Hints(Protocol):
 
         On repeat: takes the next one. What a lost answer took, reconciliation finds again.
         """
+
+    def pop_many(self, queue: str, count: int) -> list[Candidate]:
+        """Take up to `count` (>= 1) due candidates as `pop` does, in one round trip."""
 
     def has_due(self, queue: str) -> bool:
         """Tell whether any lane of the queue has a due member."""
@@ -90,10 +97,10 @@ class Hints(Protocol):
         On repeat: nothing changes.
         """
 
-    def note_claim(self, queue: str, workflow_id: str, token: str, *, expires_ms: int) -> bool:
-        """Note when a claim's lease ends, as `put_lease`; tell whether another candidate is due.
+    def note_claims(self, queue: str, claims: Sequence[Lease]) -> bool:
+        """Note when claims' leases end, as `put_lease`; tell whether another candidate is due.
 
-        On repeat: the lease stays, the answer is asked anew.
+        On repeat: the leases stay, the answer is asked anew.
         """
 
     def due_leases(self, queue: str, *, limit: int) -> list[tuple[str, str, int]]:
@@ -110,6 +117,9 @@ class Hints(Protocol):
         Without `score_ms` it is for the holder that gave its own claim back.
         On repeat: nothing changes.
         """
+
+    def drop_leases(self, queue: str, claims: Sequence[tuple[str, str]]) -> None:
+        """Remove the leases of claims given back, as (workflow_id, token). On repeat: nothing."""
 
     def ring(self, queue: str) -> bool:
         """Set the queue's bell for 2 s; True: it was silent, so this caller sends the wakeup.

@@ -19,7 +19,7 @@ from redis.retry import Retry
 from kernel.errors import HintsUnavailable, UsageError
 from kernel.hints.breaker import Breaker
 from kernel.hints.keys import LANES, Keys
-from kernel.hints.port import Candidate, LaneDepth
+from kernel.hints.port import Candidate, LaneDepth, Lease
 from kernel.hints.scripts import Call, Scripts
 
 CONNECT_TIMEOUT_SECONDS = 0.25
@@ -82,6 +82,15 @@ class RedisHints:
             )
             return None if taken is None else str(taken[0])
 
+    def pop_many(self, queue: str, count: int) -> list[Candidate]:
+        """Take up to `count` due candidates in one round trip."""
+        assert count >= 1, f"asked for {count} candidates"
+        keys = self._keys.of(queue)
+        call: Call = ((*keys.lanes, keys.rotation), (self._offset(),))
+        with self._asking():
+            taken = self._scripts.run_all("pop", [call] * count)
+            return [Candidate(str(t[0]), int(t[1]), _ms(t[2])) for t in taken if t is not None]
+
     def has_due(self, queue: str) -> bool:
         """Tell whether any lane of the queue has a due member."""
         return self.oldest_due_ms(queue) is not None
@@ -131,13 +140,16 @@ class RedisHints:
         key = self._keys.of(queue).leases
         self._run("put_latest", keys=(key,), args=(f"{workflow_id}|{token}", int(expires_ms)))
 
-    def note_claim(self, queue: str, workflow_id: str, token: str, *, expires_ms: int) -> bool:
-        """Note when a claim's lease ends; tell whether another candidate is due."""
+    def note_claims(self, queue: str, claims: Sequence[Lease]) -> bool:
+        """Note when claims' leases end; tell whether another candidate is due."""
         keys = self._keys.of(queue)
-        args = (f"{workflow_id}|{token}", int(expires_ms), self._offset())
+        calls: list[Call] = [
+            ((*keys.lanes, keys.leases), (f"{wid}|{token}", int(expires_ms), self._offset()))
+            for wid, token, expires_ms in claims
+        ]
         with self._asking():
-            found = self._scripts.run("note_claim", keys=(*keys.lanes, keys.leases), args=args)
-            return str(found) == "due"
+            found = self._scripts.run_all("note_claim", calls)
+            return bool(found) and str(found[-1]) == "due"
 
     def due_leases(self, queue: str, *, limit: int) -> list[tuple[str, str, int]]:
         """Show up to `limit` ended leases as (workflow_id, token, score_ms)."""
@@ -155,6 +167,14 @@ class RedisHints:
             return
         with self._asking():
             self._client.zrem(key, member)
+
+    def drop_leases(self, queue: str, claims: Sequence[tuple[str, str]]) -> None:
+        """Remove the leases of claims given back."""
+        if not claims:
+            return
+        key = self._keys.of(queue).leases
+        with self._asking():
+            self._client.zrem(key, *(f"{workflow_id}|{token}" for workflow_id, token in claims))
 
     def ring(self, queue: str) -> bool:
         """Set the queue's bell; True: it was silent, so this caller sends the wakeup."""

@@ -69,6 +69,9 @@ class Scripts:
         A call that met no script is run again by itself, never those that had run already.
         Raises: the first other error redis-py reports. On repeat: see the script's header.
         """
+        if len(calls) == 1:
+            [(keys, args)] = calls
+            return [self.run(name, keys=keys, args=args)]
         pipeline = self._client.pipeline(transaction=False)
         for keys, args in calls:
             pipeline.evalsha(self._scripts[name].sha, len(keys), *keys, *args)

@@ -49,7 +49,12 @@ class ChildKeeper:
 
     @contextmanager
     def keeping(self, claim: LiveClaim) -> Iterator[None]:
-        """Have a claim renewed for as long as the block runs."""
+        """Have a claim renewed for as long as the block runs; a block inside one adds nothing."""
+        with self._changed:
+            is_kept = claim.token in self._claims
+        if is_kept:
+            yield
+            return
         claim.on_deadline(self._publish_changed)
         with self._changed:
             self._claims[claim.token] = claim

@@ -13,10 +13,11 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+from kernel import limits
 from kernel.keeper.processes import Process
 
 #: Claims one child can publish at once.
-CLAIMS: Final = 32
+CLAIMS: Final = limits.SLOTS_PER_CHILD
 
 # Native formats: only they store a number in one piece, so that it is never seen half written.
 _BEAT: Final = struct.Struct("@d")  # the keeper's beat, monotonic seconds

@@ -71,5 +71,5 @@ class Hosting:
         drain = self._parts.drain
         return WorkerSlot(
             drain.drain, poll=drain.poll, ring_if_due=drain.ring_if_due, queues=queues,
-            poll_interval=poll_interval,
+            is_wide=drain.is_wide, poll_interval=poll_interval,
         )  # fmt: skip

@@ -21,6 +21,7 @@ from kernel.engine.hinting import HintWriter
 from kernel.engine.invoke import Invoker
 from kernel.engine.keeping import ClaimKeeper
 from kernel.engine.machine import Machine
+from kernel.engine.taking import Taker
 from kernel.hints import Hints, NoHints, RedisHints
 from kernel.keeper import ChildKeeper, ClaimSlots
 from kernel.publish import Publisher
@@ -77,7 +78,7 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
     hints = HintWriter(_hints(config, clock), config.ring)
     # After the hints, whose URL may be refused: a client of MongoDB would have to be closed.
     connection = Connection(config.mongo_url, database=config.database)
-    store = InstanceStore(connection, clock)
+    store = InstanceStore(connection, clock, group_max=config.group_commits)
     scan = InstanceScan(connection, clock)
     leases = DutyLeases(connection, clock)
     beats = WorkerBeats(connection, clock)
@@ -108,7 +109,11 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
         delivery=delivery,
         keeper=keeper,
         machine=machine,
-        drain=Drain(machine, types_off=config.types_off, is_served=beats.is_served),
+        drain=Drain(
+            machine,
+            Taker(machine, types_off=config.types_off, is_served=beats.is_served),
+            slots=config.slots,
+        ),
         reconciler=reconciler,
         ticker=Ticker(
             store=store, scan=scan, hints=hints, rebuild=partial(reconciler.run, rebuild=True)

@@ -2,47 +2,51 @@
 
 Every write is one conditional update on the database clock. An error in its answer leaves open
 whether it was applied; that is told as StoreUnavailable, and the caller re-reads by token and seq.
+
+Guarantees that a commit is written only while its guard holds, alone or in a group. Leaves to
+others: claims (`kernel.store.claiming`), what becomes of a group (`kernel.store.group_commits`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import bson
 from bson import ObjectId
-from pymongo import ReturnDocument, UpdateOne
+from pymongo import ReturnDocument
 from pymongo.errors import DocumentTooLarge, DuplicateKeyError, OperationFailure
 
 from kernel import limits
-from kernel.errors import StoreUnavailable, ValueTooLarge
-from kernel.protocol import owning
+from kernel.errors import ValueTooLarge
 from kernel.protocol.commit import Commit
 from kernel.protocol.expressions import Changes
+from kernel.store.claiming import InstanceClaims
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored, to_stored
 from kernel.store.compiling import Filter, compile_changes, compile_guard, compile_stages
 from kernel.store.connection import Connection, Document, translated
+from kernel.store.group_commits import commit_group
+from kernel.store.grouping import Grouping
 from kernel.store.port import Stored
-from kernel.store.schema import INSTANCES, QUEUE_INDEX
+from kernel.store.schema import INSTANCES
 
-_CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
-_TERMINAL: Final = ["completed", "failed", "canceled"]
-#: In this time after an absence every living holder has renewed, however short its lease: it waits
-#: for MongoDB in turns of a few seconds.
-_HOLDERS_ANSWER_SECONDS: Final = 6.0
 _TOO_LARGE_CODES: Final = frozenset({10334, 17419, 17420})
 
 
-class InstanceStore:
-    """The `workflow_instances` collection behind the protocol's commits."""
+class InstanceStore(InstanceClaims):
+    """The `workflow_instances` collection behind the protocol's commits.
 
-    def __init__(self, connection: Connection, clock: StoreClock) -> None:
-        self._connection = connection
-        self._clock = clock
-        self._instances = connection.collection(INSTANCES)
+    `group_max` bounds how many commits of this process may travel in one command.
+    """
+
+    def __init__(
+        self, connection: Connection, clock: StoreClock, *, group_max: int = limits.GROUP_COMMITS
+    ) -> None:
+        super().__init__(connection, clock)
+        self._committer = Grouping(self._commit_group, most=group_max)
 
     def create(self, workflow_id: str, changes: Changes) -> Stored | None:
         """Insert an instance and return it; None if its identity is taken.
@@ -90,54 +94,12 @@ class InstanceStore:
             )
         return bool(result.matched_count == 1)
 
-    def claim(
-        self,
-        workflow_id: str,
-        *,
-        fingerprints: Sequence[str],
-        token: str,
-        owner: str,
-        lease_ms: int,
-    ) -> Stored | None:
-        """Take the claim of a candidate: only if due, claimable and of a definition served here."""
-        found = {"workflow_id": workflow_id, **self._due(fingerprints, lease_ms)}
-        return self._claim(found, token, owner, lease_ms, hint=None)
+    def commit_grouped(self, commit: Commit) -> bool:
+        """Apply a holder's commit as `commit` does, together with those of this process's others.
 
-    def claim_any(
-        self,
-        queues: Sequence[str],
-        *,
-        fingerprints: Sequence[str],
-        token: str,
-        owner: str,
-        lease_ms: int,
-    ) -> Stored | None:
-        """Take the claim of some due instance of these queues, without regard to priority."""
-        found = {"queue": {"$in": list(queues)}, **self._due(fingerprints, lease_ms)}
-        return self._claim(found, token, owner, lease_ms, hint=QUEUE_INDEX)
-
-    def renew(self, claims: Iterable[tuple[str, str]], *, lease_ms: int) -> set[str]:
-        """Extend claims in one bulk write; return the tokens that are no longer current."""
-        wanted = list(claims)
-        if not wanted:
-            return set()
-        later = [{"$set": {"claimable_time": self._clock.now(lease_ms)}}]
-        updates = [
-            UpdateOne(
-                {"workflow_id": wid, "claim_token": token, "status": {"$nin": _TERMINAL}}, later
-            )
-            for wid, token in wanted
-        ]
-        with translated():
-            result = self._instances.bulk_write(updates, ordered=False)
-            if result.matched_count == len(wanted):
-                return set()
-            held = self._instances.find(
-                {"workflow_id": {"$in": [wid for wid, _ in wanted]}, "status": {"$nin": _TERMINAL}},
-                {"claim_token": 1},
-            )
-            current = {document.get("claim_token") for document in held}
-        return {token for _, token in wanted if token not in current}
+        A commit that moves no step goes alone: its own effect could not be told from its answer.
+        """
+        return self._committer(commit) if commit.guard.step_seqs else self.commit(commit)
 
     def now(self) -> datetime:
         """Return the database's now, as every filter and update sees it."""
@@ -152,39 +114,10 @@ class InstanceStore:
         """Return how many bytes the database needs for an instance."""
         return len(bson.encode({key: to_stored(value) for key, value in document.items()}))
 
-    def _due(self, fingerprints: Sequence[str], lease_ms: int) -> Filter:
-        due: Filter = {
-            "status": {"$in": _CLAIMABLE},
-            "definition_fingerprint": {"$in": list(fingerprints)},
-            **self._clock.is_past("claimable_time"),
-        }
-        if self._connection.came_back_within(max(lease_ms / 2000, _HOLDERS_ANSWER_SECONDS)):
-            # Leases ran out because nobody could renew them: living holders answer first.
-            due["claim_token"] = {"$exists": False}
-        return due
-
-    def _claim(
-        self, found: Filter, token: str, owner: str, lease_ms: int, *, hint: str | None
-    ) -> Stored | None:
-        changes = owning.claim_changes(token, owner, lease_ms=lease_ms)
-        pipeline = [{"$set": compile_changes(changes, self._clock)}]
-        try:
-            with translated():
-                document = self._instances.find_one_and_update(
-                    found, pipeline, return_document=ReturnDocument.AFTER, hint=hint
-                )
-        except StoreUnavailable:
-            # The claim may be ours without our knowing: its token is unique, so look once.
-            return self._claimed_unknown(token, lease_ms)
-        return _claimed(document, lease_ms)
-
-    def _claimed_unknown(self, token: str, lease_ms: int) -> Stored | None:
-        # Not by majority, which may be behind; the begin that comes next is guarded by this token.
-        with translated():
-            document = self._instances.find_one(
-                {"claim_token": token, "status": {"$in": _CLAIMABLE}}
-            )
-        return _claimed(document, lease_ms)
+    def _commit_group(self, commits: Sequence[Commit]) -> list[bool | Exception]:
+        if len(commits) == 1:
+            return [self.commit(commits[0])]
+        return commit_group(self._instances, self._clock, commits)
 
     def _read(self, found: Filter, *, majority: bool) -> Stored | None:
         source = self._connection.majority(INSTANCES) if majority else self._instances
@@ -211,13 +144,6 @@ def _too_large_told() -> Iterator[None]:
         if exc.code in _TOO_LARGE_CODES:
             raise _too_large() from exc
         raise
-
-
-def _claimed(document: Document | None, lease_ms: int) -> Stored | None:
-    if document is None:
-        return None
-    now = document["claimable_time"] - timedelta(milliseconds=lease_ms)
-    return Stored(document=from_stored(document), now=now)
 
 
 def _too_large() -> ValueTooLarge:

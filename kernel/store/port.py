@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -45,6 +45,9 @@ class Instances(Protocol):
     def commit(self, commit: Commit) -> bool:
         """Apply a commit; False means that its guard no longer held and nothing was written."""
 
+    def commit_grouped(self, commit: Commit) -> bool:
+        """Apply a holder's commit as `commit` does, grouped with others of this process."""
+
     def claim(
         self,
         workflow_id: str,
@@ -66,6 +69,16 @@ class Instances(Protocol):
         lease_ms: int,
     ) -> Stored | None:
         """Take the claim of some due instance, in no particular order."""
+
+    def claim_group(
+        self,
+        tokens: Mapping[str, str],
+        *,
+        fingerprints: Sequence[str],
+        owner: str,
+        lease_ms: int,
+    ) -> dict[str, Stored]:
+        """Take the claims of candidates given as workflow_id → new token; return those granted."""
 
     def renew(self, claims: Iterable[tuple[str, str]], *, lease_ms: int) -> set[str]:
         """Extend claims given as (workflow_id, token); return the tokens that are lost."""

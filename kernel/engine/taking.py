@@ -1,0 +1,189 @@
+"""Finds candidates and takes their claims, one or a group at a time (design 1.8, 2.2).
+
+Redis proposes, the claim in MongoDB decides. A candidate that cannot be claimed is looked at once,
+so that its hint ends up where it belongs; after several stale ones in a row the taker gives up.
+Without Redis, due instances are claimed straight from MongoDB, in no order of priority.
+
+Guarantees that what was popped and could not be asked about goes back into its lane. Leaves to
+others: running the claims (`kernel.engine.running`), how many at once (`kernel.engine.drain`).
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final
+
+from kernel import limits
+from kernel.definition import Definition
+from kernel.engine.claims import HeldClaim, LiveClaim
+from kernel.engine.hinting import as_ms
+from kernel.engine.machine import Machine
+from kernel.errors import HintsUnavailable, StoreUnavailable
+from kernel.hints import Candidate, NoHints
+from kernel.protocol import owning
+from kernel.store.port import Stored
+
+log: Final = logging.getLogger("baton.engine")
+
+_UNKNOWN_TYPE_RETRY: Final = timedelta(seconds=5)
+_SILENT_HOLDER_RETRY: Final = timedelta(seconds=1)
+
+
+class Taker:
+    """Takes claims of this process's definitions.
+
+    `is_served(fingerprint)` tells whether some worker that knows this step protocol was seen
+    lately.
+    """
+
+    def __init__(
+        self, machine: Machine, *, types_off: frozenset[str], is_served: Callable[[str], bool]
+    ) -> None:
+        self._machine = machine
+        self._types_off = types_off
+        self._is_served = is_served
+
+    def served(self) -> dict[str, Definition]:
+        """Return the definitions that may run here, by fingerprint."""
+        return {
+            definition.plan.fingerprint: definition
+            for definition in self._machine.registry.definitions()
+            if definition.plan.type not in self._types_off
+        }
+
+    def take(self, queue: str, count: int) -> list[HeldClaim]:
+        """Claim up to `count` candidates of a queue's lanes; none when nothing is due.
+
+        Raises:
+            StoreUnavailable: MongoDB did not answer; the candidates stand in their lanes again.
+        """
+        fingerprints = list(self.served())
+        hints = self._machine.hints.hints
+        if not fingerprints or count < 1:
+            return []
+        if isinstance(hints, NoHints):
+            return self.take_from_store([queue], count)
+        stale = 0
+        try:
+            while stale < limits.STALE_CANDIDATES_MAX:
+                candidates = hints.pop_many(queue, count)
+                if not candidates:
+                    break
+                if held := self._claim(queue, candidates, fingerprints):
+                    return held
+                stale += len(candidates)
+        except HintsUnavailable:
+            return self.take_from_store([queue], count)
+        return []
+
+    def take_from_store(self, queues: Sequence[str], count: int) -> list[HeldClaim]:
+        """Claim up to `count` due instances that need not stand in a lane."""
+        fingerprints = list(self.served())
+        taken: list[Stored] = []
+        while fingerprints and len(taken) < count:
+            stored = self._machine.store.claim_any(
+                queues,
+                fingerprints=fingerprints,
+                token=secrets.token_hex(16),
+                owner=self._machine.owner,
+                lease_ms=self._machine.lease_ms,
+            )
+            if stored is None:
+                break
+            taken.append(stored)
+        return self._hold(taken)
+
+    def _claim(
+        self, queue: str, candidates: Sequence[Candidate], fingerprints: list[str]
+    ) -> list[HeldClaim]:
+        tokens = {candidate.workflow_id: secrets.token_hex(16) for candidate in candidates}
+        try:
+            granted = self._grant(tokens, fingerprints)
+            held = self._hold(list(granted.values()))
+            for candidate in candidates:
+                if candidate.workflow_id not in granted:
+                    self._look(queue, candidate.workflow_id)
+        except StoreUnavailable:
+            with suppress(HintsUnavailable):
+                self._machine.hints.hints.push_all(queue, candidates)
+            raise
+        return held
+
+    def _grant(self, tokens: dict[str, str], fingerprints: list[str]) -> dict[str, Stored]:
+        owner, lease_ms = self._machine.owner, self._machine.lease_ms
+        if len(tokens) > 1:
+            return self._machine.store.claim_group(
+                tokens, fingerprints=fingerprints, owner=owner, lease_ms=lease_ms
+            )
+        [(workflow_id, token)] = tokens.items()
+        stored = self._machine.store.claim(
+            workflow_id, fingerprints=fingerprints, token=token, owner=owner, lease_ms=lease_ms
+        )
+        return {workflow_id: stored} if stored is not None else {}
+
+    def _hold(self, granted: Sequence[Stored]) -> list[HeldClaim]:
+        held = []
+        for stored in granted:
+            live = LiveClaim(stored.document["workflow_id"], stored.document["claim_token"])
+            held.append(HeldClaim(stored, live))
+        self._machine.hints.claimed([one.instance for one in held])
+        return held
+
+    def _look(self, queue: str, workflow_id: str) -> None:
+        """Put the hint of a candidate that could not be claimed where it belongs."""
+        stored = self._machine.store.read(workflow_id)
+        if stored is None or stored.instance.status not in owning.CLAIMABLE:
+            if stored is not None:
+                self._machine.hints.place(stored.instance, stored.now)
+            return
+        instance = stored.instance
+        if instance.claimable_time > stored.now:
+            if instance.claim_token:
+                self._machine.hints.leased(instance)
+            else:
+                self._machine.hints.place(instance, stored.now)
+            return
+        definition = self._machine.registry.definition(instance.type)
+        if definition is None or instance.type in self._types_off:
+            self._push_later(queue, stored, _UNKNOWN_TYPE_RETRY)
+        elif definition.plan.fingerprint != instance.definition_fingerprint:
+            self._defer_incompatible(stored, definition)
+        elif instance.claim_token:
+            # Its lease is over, but MongoDB was away: its holder may still answer.
+            self._push_later(queue, stored, _SILENT_HOLDER_RETRY)
+        else:
+            # Somebody else was faster, or it became due this very moment.
+            self._machine.hints.place(instance, stored.now)
+
+    def _push_later(self, queue: str, stored: Stored, pause: timedelta) -> None:
+        """It goes back for others, or for another time, so that it is not polled hot."""
+        at = stored.now + pause
+        with suppress(HintsUnavailable):
+            self._machine.hints.hints.push(
+                queue,
+                stored.instance.workflow_id,
+                priority=stored.instance.priority,
+                at_ms=as_ms(at),
+            )
+
+    def _defer_incompatible(self, stored: Stored, definition: Definition) -> None:
+        """An unknown step protocol is never guessed at (invariant 8)."""
+        is_served = self._is_served(stored.instance.definition_fingerprint)
+        commit = owning.defer_incompatible(
+            stored.instance,
+            definition.plan.fingerprint,
+            seconds=limits.INCOMPATIBLE_SERVED_SECONDS
+            if is_served
+            else limits.INCOMPATIBLE_DEFER_SECONDS,
+        )
+        if self._machine.store.commit(commit):
+            log.error(
+                "%s has another step protocol than this worker's %s; it waits for a worker that"
+                " knows it",
+                stored.instance.workflow_id,
+                definition.plan.type,
+            )

@@ -1,0 +1,165 @@
+"""Claims on instances: taken one at a time or in groups, renewed in bulk (design 1.4, 1.8).
+
+A group is one unordered bulk command in which every candidate has a token of its own, then one
+read by those tokens. An answer that gets lost is looked up by its token: nobody else writes it.
+
+Guarantees that a claim is granted on the database clock only, and only where it is due and of a
+definition served here. Leaves to others: who asks for whom (`kernel.engine.drain`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
+from pymongo import ReturnDocument, UpdateOne
+
+from kernel.errors import StoreUnavailable
+from kernel.protocol import owning
+from kernel.store.clock import StoreClock
+from kernel.store.codec import from_stored
+from kernel.store.compiling import Filter, Pipeline, compile_changes
+from kernel.store.connection import Connection, Document, translated
+from kernel.store.port import Stored
+from kernel.store.schema import INSTANCES, QUEUE_INDEX
+
+_CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
+_TERMINAL: Final = ["completed", "failed", "canceled"]
+#: In this time after an absence every living holder has renewed, however short its lease: it waits
+#: for MongoDB in turns of a few seconds.
+_HOLDERS_ANSWER_SECONDS: Final = 6.0
+
+
+class InstanceClaims:
+    """The claiming half of the `workflow_instances` collection."""
+
+    def __init__(self, connection: Connection, clock: StoreClock) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._instances = connection.collection(INSTANCES)
+
+    def claim(
+        self,
+        workflow_id: str,
+        *,
+        fingerprints: Sequence[str],
+        token: str,
+        owner: str,
+        lease_ms: int,
+    ) -> Stored | None:
+        """Take the claim of a candidate: only if due, claimable and of a definition served here."""
+        found = {"workflow_id": workflow_id, **self._due(fingerprints, lease_ms)}
+        return self._claim(found, token, owner, lease_ms, hint=None)
+
+    def claim_any(
+        self,
+        queues: Sequence[str],
+        *,
+        fingerprints: Sequence[str],
+        token: str,
+        owner: str,
+        lease_ms: int,
+    ) -> Stored | None:
+        """Take the claim of some due instance of these queues, without regard to priority."""
+        found = {"queue": {"$in": list(queues)}, **self._due(fingerprints, lease_ms)}
+        return self._claim(found, token, owner, lease_ms, hint=QUEUE_INDEX)
+
+    def claim_group(
+        self,
+        tokens: Mapping[str, str],
+        *,
+        fingerprints: Sequence[str],
+        owner: str,
+        lease_ms: int,
+    ) -> dict[str, Stored]:
+        """Take the claims of several candidates at once, given as workflow_id → its new token.
+
+        Returns those that were granted; the others are as they were.
+        """
+        due = self._due(fingerprints, lease_ms)
+        updates = [
+            UpdateOne({"workflow_id": wid, **due}, self._claim_pipeline(token, owner, lease_ms))
+            for wid, token in tokens.items()
+        ]
+        try:
+            with translated():
+                if self._instances.bulk_write(updates, ordered=False).matched_count == 0:
+                    return {}
+        except StoreUnavailable:
+            pass  # some may be ours without our knowing: their tokens tell
+        with translated():
+            rows = list(
+                self._instances.find(
+                    {
+                        "workflow_id": {"$in": list(tokens)},
+                        "claim_token": {"$in": list(tokens.values())},
+                        "status": {"$in": _CLAIMABLE},
+                    }
+                )
+            )
+        return {row["workflow_id"]: _claimed(row, lease_ms) for row in rows}
+
+    def renew(self, claims: Iterable[tuple[str, str]], *, lease_ms: int) -> set[str]:
+        """Extend claims in one bulk write; return the tokens that are no longer current."""
+        wanted = list(claims)
+        if not wanted:
+            return set()
+        later = [{"$set": {"claimable_time": self._clock.now(lease_ms)}}]
+        updates = [
+            UpdateOne(
+                {"workflow_id": wid, "claim_token": token, "status": {"$nin": _TERMINAL}}, later
+            )
+            for wid, token in wanted
+        ]
+        with translated():
+            result = self._instances.bulk_write(updates, ordered=False)
+            if result.matched_count == len(wanted):
+                return set()
+            held = self._instances.find(
+                {"workflow_id": {"$in": [wid for wid, _ in wanted]}, "status": {"$nin": _TERMINAL}},
+                {"claim_token": 1},
+            )
+            current = {document.get("claim_token") for document in held}
+        return {token for _, token in wanted if token not in current}
+
+    def _due(self, fingerprints: Sequence[str], lease_ms: int) -> Filter:
+        due: Filter = {
+            "status": {"$in": _CLAIMABLE},
+            "definition_fingerprint": {"$in": list(fingerprints)},
+            **self._clock.is_past("claimable_time"),
+        }
+        if self._connection.came_back_within(max(lease_ms / 2000, _HOLDERS_ANSWER_SECONDS)):
+            # Leases ran out because nobody could renew them: living holders answer first.
+            due["claim_token"] = {"$exists": False}
+        return due
+
+    def _claim_pipeline(self, token: str, owner: str, lease_ms: int) -> Pipeline:
+        changes = owning.claim_changes(token, owner, lease_ms=lease_ms)
+        return [{"$set": compile_changes(changes, self._clock)}]
+
+    def _claim(
+        self, found: Filter, token: str, owner: str, lease_ms: int, *, hint: str | None
+    ) -> Stored | None:
+        try:
+            with translated():
+                document = self._instances.find_one_and_update(
+                    found,
+                    self._claim_pipeline(token, owner, lease_ms),
+                    return_document=ReturnDocument.AFTER,
+                    hint=hint,
+                )
+        except StoreUnavailable:
+            # The claim may be ours without our knowing: its token is unique, so look once.
+            document = self._claimed_unknown(token)
+        return _claimed(document, lease_ms) if document is not None else None
+
+    def _claimed_unknown(self, token: str) -> Document | None:
+        # Not by majority, which may be behind; the begin that comes next is guarded by this token.
+        with translated():
+            return self._instances.find_one({"claim_token": token, "status": {"$in": _CLAIMABLE}})
+
+
+def _claimed(document: Document, lease_ms: int) -> Stored:
+    now = document["claimable_time"] - timedelta(milliseconds=lease_ms)
+    return Stored(document=from_stored(document), now=now)
