@@ -131,9 +131,11 @@ class HeldClaim:
         """The instance as a typed value."""
         return self._instance
 
-    def carry(self, commit: Commit) -> None:
-        """Go on with the document as the commit left it in the database."""
-        self._document = apply_commit(self._document, commit, self.now)
+    def carry(self, commit: Commit, after: Document | None = None) -> None:
+        """Go on with the document as the commit left it: `after`, if that is known already."""
+        if after is None:
+            after = apply_commit(self._document, commit, self.now)
+        self._document = after
         # Made here and not when first asked for: threads of a wave ask at any time.
         self._instance = WorkflowInstance.model_validate(self._document)
         self.ended = self.ended or commit.releases

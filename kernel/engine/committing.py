@@ -22,7 +22,7 @@ from kernel.engine.claims import HeldClaim
 from kernel.errors import StoreUnavailable
 from kernel.protocol.commit import Commit
 from kernel.protocol.judging import Verdict, judge
-from kernel.store.port import Inbox, Instances
+from kernel.store.port import Document, Inbox, Instances
 
 log: Final = logging.getLogger("baton.engine")
 
@@ -30,10 +30,13 @@ log: Final = logging.getLogger("baton.engine")
 _PAUSES: Final = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
-def commit_held(store: Instances, held: HeldClaim, commit: Commit) -> bool:
+def commit_held(
+    store: Instances, held: HeldClaim, commit: Commit, after: Document | None = None
+) -> bool:
     """Return whether the commit is stored; False means that the claim is lost and nothing was.
 
-    Waits as long as MongoDB does not answer and the claim is not known to be lost.
+    `after` is the instance as the commit leaves it, where the caller knows that already. Waits as
+    long as MongoDB does not answer and the claim is not known to be lost.
 
     Raises:
         ValueTooLarge: the instance would outgrow its document; nothing was written.
@@ -51,7 +54,7 @@ def commit_held(store: Instances, held: HeldClaim, commit: Commit) -> bool:
             continue
         if not applied:
             return _lost(held, commit)
-        held.carry(commit)
+        held.carry(commit, after)
         return True
     raise AssertionError("unreachable")
 

@@ -57,6 +57,7 @@ class WaveRunner:
             deaths=instance.steps[step].recoveries + 1,
         )
         home = home_last(
+            instance,
             self._held.document,
             step,
             changes,
@@ -64,7 +65,7 @@ class WaveRunner:
             now=self._held.now,
             policy=self._machine.policy(self._definition, fuses=False),
         )
-        commit_held(self._machine.store, self._held, home.commit)
+        commit_held(self._machine.store, self._held, home.commit, home.document)
 
     def _run_begun(self, wave: tuple[str, ...]) -> tuple[str, ...]:
         """Run steps that have begun; return those the last one home began."""
@@ -161,6 +162,7 @@ class WaveRunner:
             commit_held(self._machine.store, held, home_alone(held.instance, step, changes).commit)
             return ()
         home = home_last(
+            held.instance,
             held.document,
             step,
             changes,
@@ -168,7 +170,7 @@ class WaveRunner:
             now=held.now,
             policy=self._machine.policy(self._definition),
         )
-        if not commit_held(self._machine.store, held, home.commit):
+        if not commit_held(self._machine.store, held, home.commit, home.document):
             return ()
         return home.begins
 

@@ -3,13 +3,17 @@
 The holder of a claim is the only writer of its instance, so after a commit it knows the new state
 without reading it back. Only times differ, by the few milliseconds between two readings of one
 clock; nothing that is written later depends on them.
+
+Guarantees that the given document is left alone: what a stage touches is copied once, the rest is
+shared. Leaves to others: what a database makes of the same expressions (`kernel.store.compiling`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any, assert_never
+from functools import lru_cache
+from typing import Any, Final
 
 from kernel.protocol.commit import Commit
 from kernel.protocol.expressions import (
@@ -40,10 +44,19 @@ def apply_commit(document: Document, commit: Commit, now: datetime) -> Document:
 
 def apply_changes(document: Document, changes: Changes, now: datetime) -> Document:
     """Return the document after one stage: every expression sees the state before it."""
-    values = {path: _evaluate(expr, document, path, now) for path, expr in changes.items()}
-    result = document
-    for path, value in values.items():
-        result = _with(result, path.split("."), value)
+    values = [
+        (path, _EVALUATE[type(expr)](expr, document, path, now)) for path, expr in changes.items()
+    ]
+    result = dict(document)
+    ours: dict[tuple[str, ...], Document] = {(): result}
+    for path, value in values:
+        parts = _parts(path)
+        parent = _own(ours, parts[:-1])
+        if value is _MISSING:
+            parent.pop(parts[-1], None)
+        else:
+            parent[parts[-1]] = value
+            ours.pop(parts, None)  # replaced whole: what was copied there counts no more
     return result
 
 
@@ -51,52 +64,92 @@ class _Missing:
     """The value of a field that is not there."""
 
 
-_MISSING = _Missing()
+_MISSING: Final = _Missing()
 
 
-def _evaluate(expr: Expression, document: Document, path: str, now: datetime) -> Any:  # noqa: C901
-    match expr:
-        case Lit(value) | Json(value):
-            return value
-        case Now(plus_ms):
-            return now + timedelta(milliseconds=plus_ms)
-        case FieldValue(other):
-            return _get(document, other)
-        case Span():
-            return _span(expr, document, now)
-        case Add(amount):
-            present = _get(document, path)
-            step = _span(amount, document, now) if isinstance(amount, Span) else amount
-            return step if isinstance(present, _Missing) or present is None else present + step
-        case Record(fields):
-            values = {key: _evaluate(item, document, path, now) for key, item in fields.items()}
-            return {key: value for key, value in values.items() if not isinstance(value, _Missing)}
-        case Push(item, keep):
-            return [*_list(document, path), _evaluate(item, document, path, now)][-keep:]
-        case WithoutSteps(steps):
-            return [record for record in _list(document, path) if record["step"] not in steps]
-        case Earliest(paths):
-            times = list(_times(document, paths))
-            return max(now, min(times)) if times else now
-        case Unset():
+@lru_cache(maxsize=4096)
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
+
+
+def _own(ours: dict[tuple[str, ...], Document], parts: tuple[str, ...]) -> Document:
+    """Return the subdocument at `parts`, copied when it is touched for the first time."""
+    found = ours.get(parts)
+    if found is None:
+        parent = _own(ours, parts[:-1])
+        inner = parent.get(parts[-1])
+        found = ours[parts] = dict(inner) if isinstance(inner, dict) else {}
+        parent[parts[-1]] = found
+    return found
+
+
+def _get(document: Document, path: str) -> Any:
+    value: Any = document
+    for part in _parts(path):
+        if not isinstance(value, dict):
             return _MISSING
-    assert_never(expr)
+        value = value.get(part, _MISSING)
+    return value
 
 
-def _span(span: Span, document: Document, now: datetime) -> int:
-    starts = list(_times(document, span.start))
-    ends = list(_times(document, (span.end,) if span.end else ()))
+def _constant(expr: Lit | Json, _document: Document, _path: str, _now: datetime) -> Any:
+    return expr.value
+
+
+def _moment(expr: Now, _document: Document, _path: str, now: datetime) -> datetime:
+    return now + timedelta(milliseconds=expr.plus_ms) if expr.plus_ms else now
+
+
+def _field(expr: FieldValue, document: Document, _path: str, _now: datetime) -> Any:
+    return _get(document, expr.path)
+
+
+def _add(expr: Add, document: Document, path: str, now: datetime) -> Any:
+    present, amount = _get(document, path), expr.amount
+    step = amount if isinstance(amount, int) else _span(amount, document, path, now)
+    return step if present is _MISSING or present is None else present + step
+
+
+def _record(expr: Record, document: Document, path: str, now: datetime) -> Document:
+    values = {
+        key: _EVALUATE[type(item)](item, document, path, now) for key, item in expr.fields.items()
+    }
+    return {key: value for key, value in values.items() if value is not _MISSING}
+
+
+def _push(expr: Push, document: Document, path: str, now: datetime) -> list[Any]:
+    item = _EVALUATE[type(expr.item)](expr.item, document, path, now)
+    return [*_list(document, path), item][-expr.keep :]
+
+
+def _without(expr: WithoutSteps, document: Document, path: str, _now: datetime) -> list[Any]:
+    return [record for record in _list(document, path) if record["step"] not in expr.steps]
+
+
+def _earliest(expr: Earliest, document: Document, _path: str, now: datetime) -> datetime:
+    times = _times(document, expr.paths)
+    return max(now, min(times)) if times else now
+
+
+def _unset(_expr: Unset, _document: Document, _path: str, _now: datetime) -> _Missing:
+    return _MISSING
+
+
+def _span(expr: Span, document: Document, _path: str, now: datetime) -> int:
+    starts = _times(document, expr.start)
     if not starts:
         return 0
+    ends = _times(document, (expr.end,)) if expr.end else []
     length = min([now, *ends]) - max(starts)
-    return max(0, int(length / timedelta(milliseconds=1)))
+    return max(0, length // _MILLISECOND)
 
 
-def _times(document: Document, paths: Iterable[str]) -> Iterable[datetime]:
-    for path in paths:
-        value = _get(document, path)
-        if isinstance(value, datetime):
-            yield value
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def _times(document: Document, paths: Iterable[str]) -> list[datetime]:
+    values = (_get(document, path) for path in paths)
+    return [value for value in values if isinstance(value, datetime)]
 
 
 def _list(document: Document, path: str) -> list[Any]:
@@ -104,23 +157,17 @@ def _list(document: Document, path: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _get(document: Document, path: str) -> Any:
-    value: Any = document
-    for part in path.split("."):
-        if not isinstance(value, Mapping) or part not in value:
-            return _MISSING
-        value = value[part]
-    return value
-
-
-def _with(document: Mapping[str, Any], parts: list[str], value: Any) -> Document:
-    copy = dict(document)
-    head, *rest = parts
-    if rest:
-        inner = copy.get(head)
-        copy[head] = _with(inner if isinstance(inner, Mapping) else {}, rest, value)
-    elif isinstance(value, _Missing):
-        copy.pop(head, None)
-    else:
-        copy[head] = value
-    return copy
+_Evaluate = Callable[[Any, Document, str, datetime], Any]
+_EVALUATE: Final[dict[type[Expression], _Evaluate]] = {
+    Lit: _constant,
+    Json: _constant,
+    Now: _moment,
+    FieldValue: _field,
+    Add: _add,
+    Record: _record,
+    Push: _push,
+    WithoutSteps: _without,
+    Earliest: _earliest,
+    Unset: _unset,
+    Span: _span,
+}

@@ -244,7 +244,13 @@ class Walk:
         self, name: str, changes: homecoming.Changes, wave: tuple[str, ...]
     ) -> tuple[str, ...]:
         home = home_last(
-            self.document, name, changes, wave=wave, now=self.store.now(), policy=self.policy
+            self.instance,
+            self.document,
+            name,
+            changes,
+            wave=wave,
+            now=self.store.now(),
+            policy=self.policy,
         )
         self.commit(home.commit)
         return home.begins
