@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -39,8 +40,12 @@ def _gather(
     eventually(lambda: wire.groups == [[1]])
     for number, item in enumerate(items, start=1):
         futures.append(pool.submit(group, item))
-        eventually(lambda n=number: len(group._gathered) == n)
+        eventually(partial(_has_gathered, group, number))
     return futures
+
+
+def _has_gathered(group: Grouping[int, int], number: int) -> bool:
+    return len(group._gathered) == number
 
 
 def test_a_lone_caller_sends_at_once_and_alone() -> None:
