@@ -91,7 +91,17 @@ class Connection:
             yield
 
     def came_back_within(self, seconds: float) -> bool:
-        """Tell whether MongoDB was away and has answered again for less than this time."""
+        """Tell whether MongoDB was away and has answered again for less than this time.
+
+        While it is away this waits for it, as the caller's command would: what was decided without
+        knowing of an absence must not be carried out after it.
+
+        Raises:
+            StoreUnavailable: it is still away.
+        """
+        if not self._absences.is_here(self.client.topology_description):
+            with translated():
+                self.client.admin.command("ping")
         self._absences.look_at(self.client.topology_description)
         return time.monotonic() - self._absences.back_since < seconds
 
@@ -128,6 +138,11 @@ class _Absences(ConnectionPoolListener):
         self.back_since = float("-inf")
         self._silent_since: dict[object, float] = {}
         self._elected: object = None
+
+    def is_here(self, topology: TopologyDescription) -> bool:
+        """Tell whether a primary is known that has answered since it was last heard to be away."""
+        servers = topology.server_descriptions().values()
+        return any(s.is_writable and s.address not in self._silent_since for s in servers)
 
     def pool_created(self, event: PoolCreatedEvent) -> None:
         """A server is looked for."""

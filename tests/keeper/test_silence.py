@@ -1,6 +1,7 @@
 """After MongoDB was away, living holders answer before anybody takes over."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,32 @@ def test_a_lease_that_ran_out_in_an_outage_is_left_for_its_holder_at_first(
     connection.close()
 
 
+def test_who_began_to_look_during_the_absence_is_as_careful(
+    make_kernel: MakeKernel, own_mongo: MongoServer
+) -> None:
+    """His command waits in the driver for MongoDB, so it must not be one of before the absence."""
+    quick = definition("silence.quick", {"only": lambda _: None})
+    kernel = make_kernel(quick, mongo_url=own_mongo.url, lease=LEASE_SECONDS, with_redis=False)
+    held = start(kernel, quick, biz_key="silence:held")
+    connection = Connection(own_mongo.url, database=kernel.config.database)
+    assert InstanceStore(connection, kernel.clock).claim(
+        held,
+        fingerprints=[quick.plan.fingerprint],
+        token="t" * 32,
+        owner="elsewhere:1:1",
+        lease_ms=1,
+    )
+    connection.close()
+    own_mongo.kill()
+    eventually(lambda: not answers(kernel, held), 10, "MongoDB still answers")
+    with ThreadPoolExecutor(1) as looking:
+        look = looking.submit(_looks, kernel)
+        own_mongo.start()
+        assert look.result() >= 0
+    eventually(lambda: answers(kernel, held), 20, "MongoDB never came back")
+    assert kernel.get(held).claim_token == "t" * 32
+
+
 def test_a_process_that_came_during_the_absence_is_as_careful(
     own_mongo: MongoServer, mongo_db_name: str
 ) -> None:
@@ -83,6 +110,15 @@ def test_a_process_that_came_during_the_absence_is_as_careful(
     assert not late.came_back_within(20), "its first search for the primary was no absence"
     for each in (connection, fresh, late):
         each.close()
+
+
+def _looks(kernel: Kernel) -> int:
+    """Look until MongoDB answers a look."""
+    while True:
+        try:
+            return kernel.drain([QUEUE])
+        except StoreUnavailable:
+            continue
 
 
 def _is_here(store: InstanceStore) -> bool:
