@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
-from bench import api_accept, footprint, idle, lanes, takeover, throughput, waking
+from bench import api_accept, api_outage, footprint, idle, lanes, takeover, throughput, waking
 from bench.figure import Figure, table
 from bench.site import Site, running_site
 
@@ -23,6 +23,7 @@ MEASURES: dict[str, Measure] = {
     "footprint": footprint.measure,
     "lanes": lanes.measure,
     "api_accept": api_accept.measure,
+    "api_outage": api_outage.measure,
     "waking": waking.measure,
 }
 

@@ -22,7 +22,7 @@ LEASE = 3.0
 
 def measure(site: Site, *, quick: bool) -> list[Figure]:
     """Kill a pool child, then a whole worker; the lease is what nobody may take over before."""
-    seen = [_takeovers(site) for _ in range(1 if quick else 5)]
+    seen = [_takeovers(site) for _ in range(1 if quick else 10)]
     child, whole = [first for first, _ in seen], [second for _, second in seen]
     return [
         Figure(

@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 import traceback
+from importlib import import_module
 from typing import Any, Never, TypedDict
 
 from config.embedded.process import die_with_parent
@@ -24,6 +25,19 @@ from tests.crash.world import World
 
 #: Seconds after which a child hangs.
 _HANGS_AFTER = 60.0
+#: What celery, kombu and Django import on first use, which would be once in every child.
+_LAZY = (
+    "celery.app.amqp",
+    "celery.app.events",
+    "celery.app.task",
+    "celery.backends.base",
+    "celery.canvas",
+    "celery.result",
+    "config.broker",
+    "config.settings.transport",
+    "django.db.models.sql.compiler",
+    "kombu.transport.redis",
+)
 
 
 class Job(TypedDict):
@@ -46,6 +60,9 @@ def serve() -> None:
     from tests.crash.scenarios import SCENARIOS, load
 
     assert tests.crash.rescue, config.celery
+    for module in _LAZY:
+        import_module(module)
+    config.celery.app.finalize()
     assert all(load(name) for name in SCENARIOS)
     gc.collect()
     # A collection in a child would touch, and so copy, every page it shares with this process.
