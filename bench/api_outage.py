@@ -38,7 +38,7 @@ def measure(site: Site, *, quick: bool) -> list[Figure]:
         }
         with web_client(environment) as client:
             there = accepts(client, samples)
-            figures = []
+            figures: list[Figure] = []
             for how, away in (("stopped", _stopped), ("held still", _held_still)):
                 with away(server):
                     accepts(client, 1)

@@ -31,6 +31,7 @@ from jobs.api.serializers import (
     JobRequest,
 )
 from jobs.dispatch import relay
+from jobs.dispatch.states import REQUEST_TIMEOUT_SECONDS
 from jobs.models import ContentJob
 from jobs.models.content import OPEN_STATUSES
 from jobs.runtime import get_kernel
@@ -148,7 +149,9 @@ def _instance(job: ContentJob) -> tuple[WorkflowInstance | None, bool]:
     if not relay.breaker.allows():
         return None, False
     try:
-        instance = get_kernel().find(biz_key=job.dispatch_biz_key or "")
+        instance = get_kernel().find(
+            biz_key=job.dispatch_biz_key or "", timeout=REQUEST_TIMEOUT_SECONDS
+        )
     except Unavailable as error:
         relay.breaker.failed()
         log.warning("workflow store unavailable: %s", error)

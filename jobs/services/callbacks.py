@@ -17,9 +17,9 @@ from django.core import signing
 
 from jobs.models import ProviderCallback
 from jobs.models.waiting import PROVIDER_CHARACTERS
-from jobs.runtime import get_kernel
 from jobs.services.errors import JobNotFound
-from kernel import KernelError, check_json
+from jobs.services.ringing import ring
+from kernel import check_json
 
 log = structlog.get_logger(__name__)
 
@@ -62,17 +62,13 @@ def receive(provider: str, token: str, body: Any) -> bool:
         body_hash=body_hash,
         defaults={"provider": provider, "workflow_id": workflow_id, "body": body},
     )
-    try:
-        get_kernel().deliver_signal(
-            workflow_id=workflow_id,
-            signal_type=SIGNAL,
-            wait_key=wait_key,
-            generation=generation,
-            signal_id=f"callback:{token_hash[:32]}:{body_hash[:32]}",
-        )
-    except KernelError as error:
-        # The fact is stored; the step that waits looks for it by itself.
-        log.warning("callback_not_rung", provider=provider, reason=str(error))
+    ring(
+        workflow_id=workflow_id,
+        signal_type=SIGNAL,
+        wait_key=wait_key,
+        generation=generation,
+        signal_id=f"callback:{token_hash[:32]}:{body_hash[:32]}",
+    )
     return is_new
 
 

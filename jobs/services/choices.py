@@ -12,20 +12,17 @@ are (`jobs.activities.digest`).
 
 from typing import Any
 
-import structlog
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import router, transaction
 
 from jobs.dispatch.clock import db_now
 from jobs.models import ContentJob, JobChoice
 from jobs.models.content import OPEN_STATUSES
-from jobs.runtime import get_kernel
 from jobs.services import rounds
 from jobs.services.content import get_job
 from jobs.services.errors import ChoiceMade, ChoiceNotOpen, UnknownOption
-from kernel import KernelError, workflow_id_of
-
-log = structlog.get_logger(__name__)
+from jobs.services.ringing import ring
+from kernel import workflow_id_of
 
 #: Type of the signal a choice rings with.
 SIGNAL = "choice_made"
@@ -96,13 +93,10 @@ def _of_round(job: ContentJob) -> JobChoice | None:
 
 def _ring(job: ContentJob, choice: JobChoice) -> None:
     """Wake the step that waits; a lost ring is only a later look."""
-    try:
-        get_kernel().deliver_signal(
-            workflow_id=workflow_id_of(job.dispatch_biz_key or ""),
-            signal_type=SIGNAL,
-            wait_key=job.pk,
-            generation=choice.round,
-            signal_id=f"choice:{job.pk}:{choice.round}",
-        )
-    except KernelError as error:
-        log.warning("choice_not_rung", job_id=job.pk, reason=str(error))
+    ring(
+        workflow_id=workflow_id_of(job.dispatch_biz_key or ""),
+        signal_type=SIGNAL,
+        wait_key=job.pk,
+        generation=choice.round,
+        signal_id=f"choice:{job.pk}:{choice.round}",
+    )

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-import structlog
 from django.db import router, transaction
 
 from jobs.dispatch import FencedWrite, fenced_update, install
@@ -25,11 +24,10 @@ from jobs.models.content import OPEN_STATUSES
 from jobs.models.live import TITLE_CHARACTERS
 from jobs.runtime import get_kernel
 from jobs.services.errors import EventClosed, InvalidRequest, JobNotFound, Problem
+from jobs.services.ringing import ring
 from jobs.services.texts import storable
 from jobs.services.web_address import is_web_address
-from kernel import KernelError, Priority, workflow_id_of
-
-log = structlog.get_logger(__name__)
+from kernel import Priority, workflow_id_of
 
 #: Signals: something about an event changed; an event is over for those who wait for it.
 CHANGED = "live_event_changed"
@@ -218,13 +216,10 @@ def _move(
 
 def _ring(event: LiveEvent) -> None:
     """Wake the watch; a lost ring is only a later look."""
-    try:
-        get_kernel().deliver_signal(
-            workflow_id=workflow_id_of(event.dispatch_biz_key or ""),
-            signal_type=CHANGED,
-            wait_key=event.pk,
-            generation=event.dispatch_fencing_token or 0,
-            signal_id=f"{event.pk}:{event.status}",
-        )
-    except KernelError as error:
-        log.warning("live_event_not_rung", event_id=event.pk, reason=str(error))
+    ring(
+        workflow_id=workflow_id_of(event.dispatch_biz_key or ""),
+        signal_type=CHANGED,
+        wait_key=event.pk,
+        generation=event.dispatch_fencing_token or 0,
+        signal_id=f"{event.pk}:{event.status}",
+    )

@@ -109,13 +109,14 @@ class Kernel(Inspecting, Hosting):
         wait_key: str,
         signal_id: str,
         generation: int = 0,
+        timeout: float | None = None,
     ) -> bool:
         """Ring at a waiting workflow: something it waits for may have changed (design 4).
 
         Store the business fact first; a signal carries identity only. `signal_id` names this one
         notification; delivering it again is harmless. An early signal is kept until its workflow
         waits. Returns True when newly recorded, False when it was delivered before or the instance
-        has ended.
+        has ended. `timeout` bounds MongoDB's part in seconds.
 
         Raises:
             InvalidValue: a malformed identity, or a signal_id used for another wait.
@@ -134,7 +135,8 @@ class Kernel(Inspecting, Hosting):
         except ValidationError as exc:
             first = exc.errors()[0]
             raise InvalidValue(first["msg"], what=f"signal {first['loc'][0]}") from exc
-        return self._parts.delivery.deliver(signal)
+        with self._parts.connection.bounded(timeout):
+            return self._parts.delivery.deliver(signal)
 
     def supersede(self, workflow_id: str, *, reason: str, timeout: float | None = None) -> bool:
         """End an obsolete instance as canceled; needs no claim (design 1.4).
