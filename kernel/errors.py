@@ -80,6 +80,10 @@ class InvalidValue(UsageError):
         self.what = what
         super().__init__(f"{what} at {path}: {reason}")
 
+    def within(self, place: str) -> InvalidValue:
+        """Return the same refusal, naming in which of several values it was met."""
+        return InvalidValue(self.reason, path=self.path, what=f"{place} {self.what}")
+
 
 class ValueTooLarge(InvalidValue):
     """A value over its size limit; both figures are bytes of JSON."""
@@ -93,6 +97,12 @@ class ValueTooLarge(InvalidValue):
             f"{size_bytes} bytes, the limit is {limit_bytes};"
             " store it elsewhere and pass a reference",
             what=what,
+        )
+
+    def within(self, place: str) -> ValueTooLarge:
+        """Return the same refusal, naming in which of several values it was met."""
+        return ValueTooLarge(
+            size_bytes=self.size_bytes, limit_bytes=self.limit_bytes, what=f"{place} {self.what}"
         )
 
 

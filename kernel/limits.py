@@ -25,6 +25,9 @@ PLAN_STEPS = 200
 #: Instances one page for people may hold.
 PAGE_INSTANCES = 1_000
 
+#: Signals delivered, instances registered or woken by one bulk command.
+PAGE_WRITES = 500
+
 #: Attempts kept per step for people; the totals count all of them.
 ATTEMPTS_KEPT = 10
 #: Signal ids kept per step, so that one signal never wakes it twice.

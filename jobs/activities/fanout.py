@@ -1,13 +1,13 @@
 """The step of `live.fanout`: ring at every job that waits for an event, a page at a time.
 
 ```
-page after the cursor ─▶ one signal each, `<event>:<job>:<round>` ─▶ Yield(cursor) ─▶ … ─▶ empty
+page after the cursor ─▶ a signal each, `<event>:<job>:<round>` ─▶ Yield(cursor) ─▶ … ─▶ empty
                                 └ the store is away: Sleep, the same page again
 ```
 
 Guarantees: whoever waits is rung at; a page that is rung twice wakes nobody twice, because the ids
-are stable. Memory is one page, whatever the number of subscribers. Leaves to others: what a woken
-job does.
+are stable. Memory is one page, whatever the number of subscribers, and a page costs a few commands.
+Leaves to others: what a woken job does.
 """
 
 from typing import Any
@@ -30,9 +30,8 @@ def notify(ctx: ActivityContext) -> dict[str, Any] | Yield | Sleep:
     if not page:
         return {"rung": state["rung"]}
     try:
-        for subscriber in page:
-            ctx.raise_if_cancelled()
-            live.ring_subscriber(request.event_id, subscriber)
+        ctx.raise_if_cancelled()
+        live.ring_subscribers(request.event_id, page)
     except Unavailable as error:
         # An exception would clear the checkpoint and begin with the first page again.
         failures = state["failures"] + 1

@@ -11,6 +11,7 @@ Another tenant's event does not exist. Leaves to others: watching and fanning ou
 (`jobs.activities.live`, `jobs.activities.fanout`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -163,19 +164,23 @@ def subscribers_after(event_id: str, position: int, *, limit: int) -> list[Subsc
     ]
 
 
-def ring_subscriber(event_id: str, subscriber: Subscriber) -> bool:
-    """Ring at one waiting job; tells whether it was rung at for the first time.
+def ring_subscribers(event_id: str, subscribers: Sequence[Subscriber]) -> int:
+    """Ring at a page of waiting jobs; tells how many were rung at for the first time.
 
     Raises:
-        StoreUnavailable: no answer; repeat it, the signal's id stays the same.
+        StoreUnavailable: no answer; repeat the page, the signals' ids stay the same.
     """
-    return get_kernel().deliver_signal(
-        workflow_id=subscriber.workflow_id,
-        signal_type=READY,
-        wait_key=event_id,
-        generation=subscriber.round,
-        signal_id=f"{event_id}:{subscriber.job_id}:{subscriber.round}",
-    )
+    signals = [
+        {
+            "workflow_id": subscriber.workflow_id,
+            "signal_type": READY,
+            "wait_key": event_id,
+            "generation": subscriber.round,
+            "signal_id": f"{event_id}:{subscriber.job_id}:{subscriber.round}",
+        }
+        for subscriber in subscribers
+    ]
+    return sum(get_kernel().deliver_signals(signals))
 
 
 def finish_watch(event_id: str, fencing_token: int, *, failed: bool) -> FencedWrite:

@@ -57,6 +57,9 @@ class NoHints:
     def drop_timer(self, queue: str, workflow_id: str, *, score_ms: int) -> None:
         """Keep nothing."""
 
+    def drop_timers(self, queue: str, timers: Sequence[tuple[str, int]]) -> None:
+        """Keep nothing."""
+
     def put_lease(self, queue: str, workflow_id: str, token: str, *, expires_ms: int) -> None:
         """Keep nothing."""
 

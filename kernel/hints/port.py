@@ -91,6 +91,12 @@ class Hints(Protocol):
     def drop_timer(self, queue: str, workflow_id: str, *, score_ms: int) -> None:
         """Remove a timer if it still has the score that was read. On repeat: nothing changes."""
 
+    def drop_timers(self, queue: str, timers: Sequence[tuple[str, int]]) -> None:
+        """Remove many timers as `drop_timer`, in one round trip; each as (workflow_id, score_ms).
+
+        On repeat: nothing changes.
+        """
+
     def put_lease(self, queue: str, workflow_id: str, token: str, *, expires_ms: int) -> None:
         """Note when a claim's lease ends; the later of two times wins, a lease only moves later.
 

@@ -135,6 +135,13 @@ class RedisHints:
         key = self._keys.of(queue).timers
         self._run("remove_if_score", keys=(key,), args=(workflow_id, int(score_ms)))
 
+    def drop_timers(self, queue: str, timers: Sequence[tuple[str, int]]) -> None:
+        """Remove timers that still have the score that was read, in one round trip."""
+        key = self._keys.of(queue).timers
+        calls: list[Call] = [((key,), (workflow_id, int(score))) for workflow_id, score in timers]
+        with self._asking():
+            self._scripts.run_all("remove_if_score", calls)
+
     def put_lease(self, queue: str, workflow_id: str, token: str, *, expires_ms: int) -> None:
         """Note when a claim's lease ends; the later of two times wins."""
         key = self._keys.of(queue).leases

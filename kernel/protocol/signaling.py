@@ -40,22 +40,34 @@ def signal_waits(instance: WorkflowInstance) -> tuple[Wait, ...]:
     return tuple(wait for wait in instance.waits if wait.kind is WaitKind.SIGNAL)
 
 
-def activate(instance: WorkflowInstance, signal: Signal) -> Commit | None:
-    """Wake what a signal matches, of an instance nobody holds; None if it is not waiting for it."""
-    if instance.status not in WAKEABLE or instance.claim_token is not None:
-        return None
-    steps = matched_steps(instance, signal)
-    if not steps:
-        return None
-    return unclaimed_activation(instance, woken(instance, dict.fromkeys(steps, signal.signal_id)))
+def is_awaited(instance: WorkflowInstance, signal: Signal) -> bool:
+    """Tell whether the signal would wake a step of the instance, which nobody holds."""
+    is_free = instance.status in WAKEABLE and instance.claim_token is None
+    return is_free and bool(matched_steps(instance, signal))
+
+
+def matched(instance: WorkflowInstance, signals: Sequence[Signal]) -> dict[str, str]:
+    """Return the steps these signals end the wait of, each with its signal; the first counts."""
+    by_step: dict[str, str] = {}
+    for signal in signals:
+        for step in matched_steps(instance, signal):
+            by_step.setdefault(step, signal.signal_id)
+    return by_step
+
+
+def activate(instance: WorkflowInstance, signals: Sequence[Signal]) -> Commit | None:
+    """Wake what signals match, of an instance nobody holds; None if it waits for none of them.
+
+    The guard names the revision, so each of them wakes at most what was read.
+    """
+    awaited = [signal for signal in signals if is_awaited(instance, signal)]
+    by_step = matched(instance, awaited)
+    return unclaimed_activation(instance, woken(instance, by_step)) if by_step else None
 
 
 def activate_held(instance: WorkflowInstance, signals: Sequence[Signal]) -> Commit | None:
     """Wake, under the claim, the steps whose signal is in the inbox; the oldest signal counts."""
-    by_step: dict[str, str | None] = {}
-    for signal in signals:
-        for step in matched_steps(instance, signal):
-            by_step.setdefault(step, signal.signal_id)
+    by_step = matched(instance, signals)
     if not by_step:
         return None
     changes: dict[str, Expression] = woken(instance, by_step)

@@ -19,7 +19,7 @@ from kernel.reconcile.due_waits import activate_due_waits
 from kernel.reconcile.pending_signals import match_pending_signals
 from kernel.reconcile.turn import Turn
 from kernel.signals import SignalDelivery
-from kernel.store import DutyLeases, InstanceScan, InstanceStore, SignalInbox
+from kernel.store import DutyLeases, GroupedInstances, InstanceScan, SignalInbox
 
 log: Final = logging.getLogger("baton.reconcile")
 
@@ -50,8 +50,8 @@ class Reconciler:
     def __init__(
         self,
         *,
-        store: InstanceStore,
         scan: InstanceScan,
+        instances: GroupedInstances,
         leases: DutyLeases,
         hints: HintWriter,
         inbox: SignalInbox,
@@ -61,12 +61,12 @@ class Reconciler:
         self._leases = leases
         self._holder = holder
         self._parts: dict[str, Callable[[], Turn]] = {
-            "due_waits": lambda: activate_due_waits(scan, store, hints, limit=_BOUND),
+            "due_waits": lambda: activate_due_waits(scan, instances, hints, limit=_BOUND),
             lost_candidates.PART: lambda: lost_candidates.push_lost_candidates(
                 scan, hints, leases, duty=DUTY, holder=holder, limit=_BOUND
             ),
             "pending_signals": lambda: match_pending_signals(
-                inbox, scan, delivery, leases, duty=DUTY, holder=holder, limit=_BOUND
+                inbox, delivery, leases, duty=DUTY, holder=holder, limit=_BOUND
             ),
         }
 

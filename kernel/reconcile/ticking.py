@@ -10,19 +10,21 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from kernel import limits
 from kernel.engine.hinting import HintWriter, as_ms
 from kernel.errors import HintsUnavailable
 from kernel.hints import NoHints
 from kernel.model import InstanceStatus
 from kernel.protocol import owning
-from kernel.reconcile.due_waits import activate, activate_due_waits
+from kernel.reconcile.due_waits import activate_all, activate_due_waits
 from kernel.reconcile.duties import Reconciled
-from kernel.store import InstanceScan, InstanceStore
+from kernel.store import GroupedInstances, InstanceScan, InstanceStore
 
 log: Final = logging.getLogger("baton.tick")
 
-#: Members of one index that one tick looks at.
-_BOUND: Final = 500
+#: Members of one index that one tick looks at together, and pages of timers it wakes in a row.
+_BOUND: Final = limits.PAGE_WRITES
+_PAGES: Final = 4
 #: A due candidate older than this has been overlooked: ring on the tick's own bell.
 _OVERLOOKED_MS: Final = 1_000
 
@@ -35,11 +37,13 @@ class Ticker:
         *,
         store: InstanceStore,
         scan: InstanceScan,
+        instances: GroupedInstances,
         hints: HintWriter,
         rebuild: Callable[[], Reconciled],
     ) -> None:
         self._store = store
         self._scan = scan
+        self._instances = instances
         self._hints = hints
         self._rebuild = rebuild
 
@@ -49,7 +53,7 @@ class Ticker:
         On repeat, or twice at once: harmless.
         """
         if isinstance(self._hints.hints, NoHints):
-            return activate_due_waits(self._scan, self._store, self._hints, limit=_BOUND).found
+            return activate_due_waits(self._scan, self._instances, self._hints, limit=_BOUND).found
         try:
             if not self._hints.hints.marker_present():
                 log.warning("Redis lost its hints; rebuilding them from MongoDB")
@@ -59,19 +63,23 @@ class Ticker:
             return sum(self._timers(q) + self._leases(q) + self._bell(q) for q in queues)
         except HintsUnavailable as exc:
             log.info("tick without Redis: %s", exc)
-            return activate_due_waits(self._scan, self._store, self._hints, limit=_BOUND).found
+            return activate_due_waits(self._scan, self._instances, self._hints, limit=_BOUND).found
 
     def _timers(self, queue: str) -> int:
         woken = 0
-        for workflow_id, score in self._hints.hints.due_timers(queue, limit=_BOUND):
-            stored = self._store.read(workflow_id)
-            is_woken = stored is not None and activate(self._store, self._hints, stored)
-            woken += is_woken
-            self._hints.hints.drop_timer(queue, workflow_id, score_ms=score)
-            if not is_woken and stored is not None:
-                again = self._store.read(workflow_id)
-                if again is not None and again.instance.status is InstanceStatus.WAITING:
+        for _ in range(_PAGES):
+            due = self._hints.hints.due_timers(queue, limit=_BOUND)
+            if not due:
+                break
+            found = self._scan.outlines([workflow_id for workflow_id, _ in due])
+            count, awake = activate_all(self._scan, self._instances, self._hints, found.values())
+            woken += count
+            self._hints.hints.drop_timers(queue, due)
+            for again in self._scan.outlines(found.keys() - awake).values():
+                if again.instance.status is InstanceStatus.WAITING:
                     self._hints.place(again.instance, again.now)
+            if len(due) < _BOUND or not awake:
+                break
         return woken
 
     def _leases(self, queue: str) -> int:

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import ValidationError
-
 from kernel.capacity import Capacity
 from kernel.config import KernelConfig
 from kernel.definition import Definition, Plan
-from kernel.errors import InvalidValue
-from kernel.model import Priority, Signal
+from kernel.model import Priority
 from kernel.protocol import owning
 from kernel.publish import StartResult
 from kernel.reconcile.duties import Reconciled
 from kernel.runtime.hosting import Hosting
+from kernel.runtime.in_pages import InPages
 from kernel.runtime.inspecting import Inspecting
 from kernel.runtime.wiring import SlotOfChild, build_parts
+from kernel.signals import read_signal
 from kernel.store import ensure_schema
 
 
-class Kernel(Inspecting, Hosting):
+class Kernel(InPages, Inspecting, Hosting):
     """Everything a host needs, thread-safe; connect one per process, after any fork."""
 
     def __init__(self, config: KernelConfig, *, child: SlotOfChild | None = None) -> None:
@@ -122,21 +121,17 @@ class Kernel(Inspecting, Hosting):
             InvalidValue: a malformed identity, or a signal_id used for another wait.
             StoreUnavailable: no answer; repeat with the same signal_id.
         """
-        try:
-            # Strictly: what would have to be read as another type was not meant.
-            identity = {
+        signal = read_signal(
+            {
                 "signal_id": signal_id,
                 "workflow_id": workflow_id,
                 "signal_type": signal_type,
                 "wait_key": wait_key,
                 "generation": generation,
             }
-            signal = Signal.model_validate(identity, strict=True)
-        except ValidationError as exc:
-            first = exc.errors()[0]
-            raise InvalidValue(first["msg"], what=f"signal {first['loc'][0]}") from exc
+        )
         with self._parts.connection.bounded(timeout):
-            return self._parts.delivery.deliver(signal)
+            return self._parts.delivery.deliver([signal])[0]
 
     def supersede(self, workflow_id: str, *, reason: str, timeout: float | None = None) -> bool:
         """End an obsolete instance as canceled; needs no claim (design 1.4).

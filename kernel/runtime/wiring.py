@@ -30,6 +30,7 @@ from kernel.signals import SignalDelivery
 from kernel.store import (
     Connection,
     DutyLeases,
+    GroupedInstances,
     InstanceScan,
     InstanceStore,
     SignalInbox,
@@ -84,11 +85,12 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
     beats = WorkerBeats(connection, clock)
     keeper = _claim_keeper(config, store, child)
     inbox = SignalInbox(connection, clock)
-    delivery = SignalDelivery(inbox, store, hints)
+    grouped = GroupedInstances(connection, clock, store)
+    delivery = SignalDelivery(inbox, scan, grouped, hints)
     machine = _machine(config, store, registry, hints, keeper, owner, inbox, delivery)
     reconciler = Reconciler(
-        store=store,
         scan=scan,
+        instances=grouped,
         leases=leases,
         hints=hints,
         inbox=inbox,
@@ -116,7 +118,11 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
         ),
         reconciler=reconciler,
         ticker=Ticker(
-            store=store, scan=scan, hints=hints, rebuild=partial(reconciler.run, rebuild=True)
+            store=store,
+            scan=scan,
+            instances=grouped,
+            hints=hints,
+            rebuild=partial(reconciler.run, rebuild=True),
         ),
     )
 

@@ -194,10 +194,15 @@ def is_passing(exc: driver.OperationFailure) -> bool:
     """Tell whether a refusal comes from the server's state and not from our command."""
     return (
         isinstance(exc, driver.WTimeoutError | driver.WriteConcernError | driver.ExecutionTimeout)
-        or exc.code in _PASSING_CODES
+        or is_passing_code(exc.code)
         or exc.has_error_label("RetryableWriteError")
         or exc.has_error_label("TransientTransactionError")
     )
+
+
+def is_passing_code(code: object) -> bool:
+    """Tell the same of an error code alone, as the answers of a bulk carry it."""
+    return code in _PASSING_CODES
 
 
 def _first_line(exc: Exception) -> str:

@@ -7,6 +7,7 @@ what is done about what is found (`kernel.reconcile`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -16,13 +17,23 @@ from kernel.protocol import owning
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored
 from kernel.store.connection import Connection, translated
-from kernel.store.port import Stored
-from kernel.store.schema import CLAIMABLE_INDEX, CREATED_INDEX, INSTANCES
+from kernel.store.schema import CLAIMABLE_INDEX, CREATED_INDEX, ID_INDEX, INSTANCES
 
 _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
 #: What the lanes need of an instance: far less than the instance.
 _HINT_FIELDS: Final = {"workflow_id": 1, "queue": 1, "priority": 1, "claimable_time": 1}
 Cursor = tuple[datetime, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """An instance without the values it carries, and the database's now of that reading.
+
+    Of its steps only `seq` and `woken_by` are told: what waking it asks about.
+    """
+
+    instance: WorkflowInstance
+    now: datetime
 
 
 class InstanceScan:
@@ -32,17 +43,14 @@ class InstanceScan:
         self._instances = connection.collection(INSTANCES)
         self._clock = clock
 
-    def due_waiting(self, *, limit: int, after: Cursor | None = None) -> list[Stored]:
-        """Return waiting instances whose time has come, with the database's now."""
+    def due_waiting(self, *, limit: int, after: Cursor | None = None) -> list[Outline]:
+        """Return waiting instances whose time has come."""
         found: list[dict[str, Any]] = [
             {"$match": self._page({"status": "waiting"}, after)},
             {"$sort": {"claimable_time": 1, "workflow_id": 1}},
             {"$limit": limit},
-            {"$addFields": {"_now": self._clock.now()}},
         ]
-        with translated():
-            rows = list(self._instances.aggregate(found, hint=CLAIMABLE_INDEX))
-        return [Stored(now=row.pop("_now"), document=from_stored(row)) for row in rows]
+        return self._outlined(found, hint=CLAIMABLE_INDEX)
 
     def due_claimable(self, *, limit: int, after: Cursor | None = None) -> list[dict[str, Any]]:
         """Return what the lanes need of instances that may be claimed now."""
@@ -55,23 +63,10 @@ class InstanceScan:
         rows.sort(key=lambda row: (row["claimable_time"], row["workflow_id"]))
         return rows[:limit]
 
-    def outlines(self, workflow_ids: Collection[str]) -> dict[str, WorkflowInstance]:
-        """Return instances by workflow_id without the values they carry: what a signal asks about.
-
-        Of the steps only `seq` and `woken_by` are told.
-        """
-        told = {"seq": "$$step.v.seq", "woken_by": {"$ifNull": ["$$step.v.woken_by", []]}}
-        each = {"k": "$$step.k", "v": told}
-        steps = {"$map": {"input": {"$objectToArray": "$steps"}, "as": "step", "in": each}}
-        wanted: list[dict[str, Any]] = [
-            {"$match": {"workflow_id": {"$in": list(workflow_ids)}}},
-            {"$unset": ["input", "output"]},
-            {"$set": {"steps": {"$arrayToObject": steps}}},
-        ]
-        with translated():
-            rows = list(self._instances.aggregate(wanted))
-        found = (WorkflowInstance.model_validate(from_stored(row)) for row in rows)
-        return {instance.workflow_id: instance for instance in found}
+    def outlines(self, workflow_ids: Collection[str]) -> dict[str, Outline]:
+        """Return those of these instances that exist, by workflow_id."""
+        found = [{"$match": {"workflow_id": {"$in": list(workflow_ids)}}}]
+        return {each.instance.workflow_id: each for each in self._outlined(found, hint=ID_INDEX)}
 
     def oldest_due(self, *, types_off: Iterable[str]) -> datetime | None:
         """Return since when the longest-waiting claimable instance has been due, or None."""
@@ -100,6 +95,22 @@ class InstanceScan:
             query = self._instances.find(found, hint=CREATED_INDEX)
             rows = list(query.sort([("created_at", -1), ("workflow_id", -1)]).limit(limit))
         return [WorkflowInstance.model_validate(from_stored(row)) for row in rows]
+
+    def _outlined(self, found: list[dict[str, Any]], *, hint: str) -> list[Outline]:
+        told = {"seq": "$$step.v.seq", "woken_by": {"$ifNull": ["$$step.v.woken_by", []]}}
+        each = {"k": "$$step.k", "v": told}
+        steps = {"$map": {"input": {"$objectToArray": "$steps"}, "as": "step", "in": each}}
+        outlined = [
+            *found,
+            {"$unset": ["input", "output"]},
+            {"$set": {"steps": {"$arrayToObject": steps}, "_now": self._clock.now()}},
+        ]
+        with translated():
+            rows = list(self._instances.aggregate(outlined, hint=hint))
+        return [
+            Outline(now=row.pop("_now"), instance=WorkflowInstance.model_validate(from_stored(row)))
+            for row in rows
+        ]
 
     def _older_than(self, workflow_id: str) -> dict[str, Any]:
         last = self._instances.find_one({"workflow_id": workflow_id}, {"created_at": 1})

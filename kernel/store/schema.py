@@ -27,6 +27,8 @@ _NAMESPACE_EXISTS: Final = 48
 #: Used by hint wherever both claimable indexes fit, so that the planner cannot take the wider one.
 QUEUE_INDEX: Final = "status_queue_claimable_time"
 CLAIMABLE_INDEX: Final = "status_claimable_time_id"
+ID_INDEX: Final = "workflow_id"
+SIGNAL_ID_INDEX: Final = "signal_id"
 CREATED_INDEX: Final = "created_at_id"
 
 _VALIDATOR: Final[dict[str, Any]] = {
@@ -54,7 +56,7 @@ _VALIDATOR: Final[dict[str, Any]] = {
 }
 
 _INDEXES: Final = [
-    IndexModel([("workflow_id", ASCENDING)], name="workflow_id", unique=True),
+    IndexModel([("workflow_id", ASCENDING)], name=ID_INDEX, unique=True),
     IndexModel([("biz_key", ASCENDING)], name="biz_key", unique=True),
     IndexModel(
         [("status", ASCENDING), ("claimable_time", ASCENDING), ("workflow_id", ASCENDING)],
@@ -78,7 +80,7 @@ _INDEXES: Final = [
 
 
 _SIGNAL_INDEXES: Final = [
-    IndexModel([("signal_id", ASCENDING)], name="signal_id", unique=True),
+    IndexModel([("signal_id", ASCENDING)], name=SIGNAL_ID_INDEX, unique=True),
     IndexModel([("status", ASCENDING), ("signal_id", ASCENDING)], name="status_signal_id"),
     IndexModel(
         [("workflow_id", ASCENDING), ("status", ASCENDING), ("created_at", ASCENDING)],

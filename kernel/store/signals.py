@@ -13,9 +13,10 @@ from pymongo.errors import DuplicateKeyError
 
 from kernel import limits
 from kernel.model import Signal, Wait
+from kernel.store.batches import database_now, insert_unordered
 from kernel.store.clock import StoreClock
 from kernel.store.connection import Connection, Document, translated
-from kernel.store.schema import SIGNALS
+from kernel.store.schema import SIGNAL_ID_INDEX, SIGNALS
 
 PENDING: Final = "pending"
 MATCHED: Final = "matched"
@@ -26,6 +27,7 @@ class SignalInbox:
     """The `workflow_signals` collection; `signal_id` is unique for ever it is remembered."""
 
     def __init__(self, connection: Connection, clock: StoreClock) -> None:
+        self._connection = connection
         self._signals = connection.collection(SIGNALS)
         self._clock = clock
 
@@ -44,6 +46,29 @@ class SignalInbox:
         except DuplicateKeyError:
             return False
         return result.upserted_id is not None
+
+    def insert_all(self, signals: Sequence[Signal]) -> list[bool]:
+        """Record signals as pending; tells of each whether it is new. On repeat: False.
+
+        Of two with one id the first is recorded. All get one reading of the database's clock.
+
+        Raises:
+            StoreUnavailable: some may be recorded; repeating is safe.
+        """
+        if len(signals) == 1:
+            return [self.insert(signals[0])]
+        created = {"status": PENDING, "created_at": database_now(self._connection, self._clock)}
+        rows = [one.model_dump(exclude={"status", "created_at"}) | created for one in signals]
+        taken = insert_unordered(self._signals, rows)
+        return [number not in taken for number in range(len(signals))]
+
+    def get_all(self, signal_ids: Sequence[str]) -> dict[str, Signal]:
+        """Return the recorded ones of these signals, by id."""
+        if not signal_ids:
+            return {}
+        with translated():
+            rows = list(self._signals.find({"signal_id": {"$in": list(signal_ids)}}))
+        return {row["signal_id"]: _signal(row) for row in rows}
 
     def get(self, signal_id: str) -> Signal | None:
         """Return a signal by its id, or None."""
@@ -86,7 +111,9 @@ class SignalInbox:
         }
         with translated():
             self._signals.update_many(
-                {"signal_id": {"$in": list(signal_ids)}, "status": PENDING}, [{"$set": closed}]
+                {"signal_id": {"$in": list(signal_ids)}, "status": PENDING},
+                [{"$set": closed}],
+                hint=SIGNAL_ID_INDEX,
             )
 
 

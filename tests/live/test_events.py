@@ -106,12 +106,12 @@ def test_a_ring_for_an_earlier_round_wakes_nobody(serving: Kernel) -> None:
     late = live.Subscriber(
         position=1, job_id=job.pk, round=1, workflow_id=instance_of(serving, job).workflow_id
     )
-    live.ring_subscriber(event.pk, late)
+    assert live.ring_subscribers(event.pk, [late]) == 1
     run_until_idle(serving, MEDIA)
     assert first_step(serving, job).status == "waiting"
     (subscriber,) = live.subscribers_after(event.pk, 0, limit=10)
     assert (subscriber.round, subscriber.workflow_id) == (2, late.workflow_id)
-    live.ring_subscriber(event.pk, subscriber)
+    assert live.ring_subscribers(event.pk, [subscriber]) == 1
     assert first_step(serving, job).resume is not None
 
 

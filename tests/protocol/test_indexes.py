@@ -106,6 +106,8 @@ def test_no_command_of_a_workflows_life_scans_or_sorts(
     explained = 0
     for command in _each_kind(recorder.commands):
         explained += 1
+        for batch in command.keys() & {"updates"}:
+            command[batch] = command[batch][:1]  # all of a bulk are of one shape
         answer = mongo_client[mongo_db_name].command("explain", command, verbosity="queryPlanner")
         plan = list(stages({k: v for k, v in answer.items() if k != "command"}))
         kinds = {stage["stage"] for stage in plan}

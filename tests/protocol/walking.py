@@ -308,7 +308,7 @@ class Walk:
             wait_key=wait.wait_key or "",
             generation=wait.generation,
         )
-        commit = signaling.activate(self.instance, signal)
+        commit = signaling.activate(self.instance, [signal])
         assert commit is not None
         self.commit(commit)
 

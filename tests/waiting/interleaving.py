@@ -104,13 +104,13 @@ TURNS = Turns()
 monitoring.register(TURNS)
 
 
-def interleavings() -> Iterator[random.Random]:
+def interleavings(default: int = 100) -> Iterator[random.Random]:
     """Yield one source of choices for each interleaving; the seed of the last one is printed.
 
-    `BATON_INTERLEAVINGS` says how many (100), `BATON_SEED` which seed is the first.
+    `BATON_INTERLEAVINGS` says how many (else `default`), `BATON_SEED` which seed is the first.
     """
     first = int(os.environ.get("BATON_SEED") or secrets.randbits(31))
-    count = int(os.environ.get("BATON_INTERLEAVINGS", "100"))
+    count = int(os.environ.get("BATON_INTERLEAVINGS") or default)
     sys.stdout.write(f"{count} interleavings from BATON_SEED={first}\n")
     for seed in range(first, first + count):
         sys.stdout.write(f"BATON_SEED={seed}\n")

@@ -44,13 +44,17 @@ def connect(settings: Settings) -> Kernel:
 
     def ring(ctx: ActivityContext) -> Any:
         begin, count = ctx.checkpoint or 0, ctx.input["listeners"]
-        for number in range(begin, min(begin + PAGE, count)):
-            kernel.deliver_signal(
-                workflow_id=workflow_id_of(listener(number)),
-                signal_type=EVENT,
-                wait_key=EVENT,
-                signal_id=f"{EVENT}:{number}",
-            )
+        kernel.deliver_signals(
+            [
+                {
+                    "workflow_id": workflow_id_of(listener(number)),
+                    "signal_type": EVENT,
+                    "wait_key": EVENT,
+                    "signal_id": f"{EVENT}:{number}",
+                }
+                for number in range(begin, min(begin + PAGE, count))
+            ]
+        )
         return Yield(checkpoint=begin + PAGE) if begin + PAGE < count else {"rung": count}
 
     kernel = settings.connect()

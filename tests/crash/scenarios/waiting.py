@@ -32,6 +32,7 @@ BRANCHING = Plan(
     steps=["nap", "listen", "work", "join"],
     depends_on={"nap": [], "listen": [], "work": [], "join": ["nap", "listen", "work"]},
 )
+NAPPING = Plan("crash.napping", queue=QUEUE, steps=["nap"])
 FANOUT = Plan("crash.fanout", queue=QUEUE, steps=["ring"])
 POLL_SECONDS = 30
 NAP_SECONDS = 20
@@ -116,6 +117,76 @@ class DeliverWithoutRedis(Deliver):
     """The same from MongoDB alone."""
 
     with_redis = False
+
+
+class DeliverPage(_Listening):
+    """A page of signals, one of them for nobody yet, delivered twice; then the claims it brings.
+
+    Its sender is a workflow step in real life, so it comes back until it got its answer.
+    """
+
+    names = ("one", "two", "three")
+    entries: ClassVar[Entries | None] = {
+        (name, 1, step): n for name in names for step, n in (("listen", 2), ("after", 1))
+    }
+
+    def arrange(self, stage: Stage) -> None:
+        for name in self.names[:2]:
+            stage.start(LISTENING, name)
+        stage.drain()
+
+    def act(self, stage: Stage) -> None:
+        self._ring_all(stage)
+        stage.start(LISTENING, self.names[2])
+        stage.drain()
+        self._ring_all(stage)
+
+    def repeat(self, stage: Stage) -> None:
+        stage.start(LISTENING, self.names[2])
+        if len(_inbox(stage, *self.names)) < len(self.names):
+            self._ring_all(stage)
+
+    def _ring_all(self, stage: Stage) -> None:
+        stage.kernel.deliver_signals([_identity(stage, name) for name in self.names])
+
+
+class DeliverPageWithoutRedis(DeliverPage):
+    """The same from MongoDB alone."""
+
+    with_redis = False
+
+
+class TimersDue(Scenario):
+    """Three sleepers due at one moment, woken by one tick."""
+
+    names = ("one", "two", "three")
+    entries: ClassVar[Entries | None] = {(name, 1, "nap"): 2 for name in names}
+
+    def definitions(self, stage: Stage) -> list[Definition]:
+        def nap(ctx: ActivityContext) -> Any:
+            stage.ledger.enter(ctx)
+            return Sleep(NAP_SECONDS) if ctx.resume is None else {}
+
+        return [Definition(NAPPING, steps={"nap": Step(nap)})]
+
+    def biz_keys(self, world: World) -> list[str]:
+        return [world.biz_key(name) for name in self.names]
+
+    def arrange(self, stage: Stage) -> None:
+        stage.kernel.tick()
+        for name in self.names:
+            stage.start(NAPPING, name)
+        stage.drain()
+
+    def act(self, stage: Stage) -> None:
+        stage.advance(NAP_SECONDS + 1)
+        stage.kernel.tick()
+        stage.drain()
+
+    def check(self, stage: Stage) -> Iterator[str]:
+        for key in self.biz_keys(stage.world):
+            if (status := stage.find(key).status) != "completed":
+                yield f"{key} ended {status}"
 
 
 class DeliverOrPoll(_Listening):
@@ -227,8 +298,8 @@ class FanOut(_Listening):
         def ring(ctx: ActivityContext) -> dict[str, Any] | Yield:
             stage.ledger.enter(ctx)
             begin = ctx.checkpoint or 0
-            for name in self.names[begin : begin + PAGE]:
-                _ring(stage, name)
+            page = self.names[begin : begin + PAGE]
+            stage.kernel.deliver_signals([_identity(stage, name) for name in page])
             if begin + PAGE < SUBSCRIBERS:
                 return Yield(checkpoint=begin + PAGE)
             return {"rung": SUBSCRIBERS}
