@@ -81,21 +81,17 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
     connection = Connection(config.mongo_url, database=config.database)
     store = InstanceStore(connection, clock, group_max=config.group_commits)
     scan = InstanceScan(connection, clock)
-    leases = DutyLeases(connection, clock)
     beats = WorkerBeats(connection, clock)
     keeper = _claim_keeper(config, store, child)
-    inbox = SignalInbox(connection, clock)
+    inbox, leases = SignalInbox(connection, clock), DutyLeases(connection, clock)
     grouped = GroupedInstances(connection, clock, store)
     delivery = SignalDelivery(inbox, scan, grouped, hints)
     machine = _machine(config, store, registry, hints, keeper, owner, inbox, delivery)
-    reconciler = Reconciler(
-        scan=scan,
-        instances=grouped,
-        leases=leases,
-        hints=hints,
-        inbox=inbox,
-        delivery=delivery,
-        holder=owner,
+    minders = _minders(store, scan, grouped, leases, hints, inbox, delivery, owner)
+    drain = Drain(
+        machine,
+        Taker(machine, types_off=config.types_off, is_served=beats.is_served),
+        slots=config.slots,
     )
     return Parts(
         owner=owner,
@@ -111,20 +107,39 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
         delivery=delivery,
         keeper=keeper,
         machine=machine,
-        drain=Drain(
-            machine,
-            Taker(machine, types_off=config.types_off, is_served=beats.is_served),
-            slots=config.slots,
-        ),
-        reconciler=reconciler,
-        ticker=Ticker(
-            store=store,
-            scan=scan,
-            instances=grouped,
-            hints=hints,
-            rebuild=partial(reconciler.run, rebuild=True),
-        ),
+        drain=drain,
+        reconciler=minders[0],
+        ticker=minders[1],
     )
+
+
+def _minders(
+    store: InstanceStore,
+    scan: InstanceScan,
+    instances: GroupedInstances,
+    leases: DutyLeases,
+    hints: HintWriter,
+    inbox: SignalInbox,
+    delivery: SignalDelivery,
+    owner: str,
+) -> tuple[Reconciler, Ticker]:
+    reconciler = Reconciler(
+        scan=scan,
+        instances=instances,
+        leases=leases,
+        hints=hints,
+        inbox=inbox,
+        delivery=delivery,
+        holder=owner,
+    )
+    ticker = Ticker(
+        store=store,
+        scan=scan,
+        instances=instances,
+        hints=hints,
+        rebuild=partial(reconciler.run, rebuild=True),
+    )
+    return reconciler, ticker
 
 
 def _machine(

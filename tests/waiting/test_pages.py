@@ -262,9 +262,8 @@ def test_a_page_races_polls_supersedes_repeats_and_workers(
     calls: dict[str, list[Any]] = {}
 
     def listen(ctx: ActivityContext) -> Any:
-        calls.setdefault(ctx.biz_key, []).append(
-            ctx.resume and (ctx.resume.signal_id or ctx.resume.kind)
-        )
+        by = ctx.resume and (ctx.resume.signal_id or ctx.resume.kind)
+        calls.setdefault(ctx.biz_key, []).append(by)
         return wait(ctx)
 
     order = definition("test.race", {"a": listen})
