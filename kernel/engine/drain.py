@@ -103,7 +103,10 @@ class Drain:
         budget = max_claims if max_claims is not None else sys.maxsize
         is_wide = self.is_wide(queues) and not alone
         run = self._run_side_by_side if is_wide else self._run_one_by_one
-        return run(queues, take, budget, until)
+        try:
+            return run(queues, take, budget, until)
+        finally:
+            self._machine.hints.forget_ended()
 
     def _run_one_by_one(self, queues: Sequence[str], take: Take, budget: int, until: float) -> int:
         ran = 0

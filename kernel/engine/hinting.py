@@ -6,6 +6,7 @@ Every failure here costs latency only: reconciliation finds what a lost hint wou
 from __future__ import annotations
 
 import logging
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -32,6 +33,8 @@ class HintWriter:
     def __init__(self, hints: Hints, ring: Ring | None) -> None:
         self.hints = hints
         self._ring_host = ring
+        self._lock = threading.Lock()
+        self._ended: dict[str, list[tuple[str, str]]] = defaultdict(list)
 
     def place(self, instance: WorkflowInstance, now: datetime) -> None:
         """Say where an unclaimed instance belongs: its lane, the timers, or nowhere."""
@@ -75,13 +78,29 @@ class HintWriter:
             by_queue[instance.queue].append((instance.workflow_id, instance.claim_token, ends_ms))
         for queue, leases in by_queue.items():
             with suppress(HintsUnavailable):
-                if self.hints.note_claims(queue, leases):
+                if self.hints.note_claims(queue, leases, ended=self._take_ended(queue)):
                     self.ring(queue)
 
     def unleased(self, queue: str, workflow_id: str, token: str) -> None:
-        """Forget the lease of a claim that has ended."""
-        with suppress(HintsUnavailable):
-            self.hints.drop_lease(queue, workflow_id, token)
+        """Remember that a claim has ended; its lease is forgotten with the next one's note.
+
+        A process that dies before leaves an entry whose token says nothing any more.
+        """
+        with self._lock:
+            self._ended[queue].append((workflow_id, token))
+
+    def forget_ended(self) -> None:
+        """Forget the leases of all claims that have ended; whoever stops taking claims calls it."""
+        with self._lock:
+            queues = list(self._ended)
+        for queue in queues:
+            with suppress(HintsUnavailable):
+                if ended := self._take_ended(queue):
+                    self.hints.drop_leases(queue, ended)
+
+    def _take_ended(self, queue: str) -> list[tuple[str, str]]:
+        with self._lock:
+            return self._ended.pop(queue, [])
 
     def ring(self, queue: str) -> None:
         """Wake the host's workers of a queue, at most one message per bell."""

@@ -2,7 +2,11 @@
 
 Every way a call can end becomes one value: result, directive, exception (also SystemExit,
 RecursionError, MemoryError), timeout, or a hang. After a timeout the call is cancelled and waited
-for, so that two attempts do not overlap; past the hang grace its thread is abandoned.
+for, so that two attempts do not overlap. Where a keeper outside ends a process that hangs, the call
+is made in the claim's own thread; elsewhere in another, which is abandoned past the hang grace.
+
+Guarantees that nothing activity code raises or returns leaves this module as anything but a value.
+Leaves to others: what the value means for the step (`kernel.protocol.homecoming`).
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from kernel import limits
 from kernel.context import Cancellation
 from kernel.definition import RetryPolicy
 from kernel.directives import Sleep, WaitForSignal, Yield, as_seconds
+from kernel.engine.alarms import Alarms
 from kernel.engine.threads import ActivityThreads, AsyncLoop
 from kernel.errors import InvalidValue, NonRetryable, StepTimeout, WorkflowCanceled
 from kernel.json_values import check_json
@@ -33,11 +38,16 @@ class Hung:
 
 
 class Invoker:
-    """Calls activities and finalizers in threads, bounded in time."""
+    """Calls activities and finalizers, bounded in time.
+
+    `hang_grace` is how many seconds a cancelled call may take to leave before its thread is
+    abandoned; None means that a keeper ends the process instead.
+    """
 
     def __init__(self, *, around: Around, hang_grace: float | None) -> None:
         self._threads = ActivityThreads()
         self._loop = AsyncLoop()
+        self._alarms = Alarms()
         self._around = around
         self._hang_grace = hang_grace
 
@@ -45,6 +55,7 @@ class Invoker:
         """End idle threads and the loop. On repeat: nothing."""
         self._threads.close()
         self._loop.close()
+        self._alarms.close()
 
     def activity(
         self, call: Callable[[], Any], *, step: str, timeout: float, cancelled: Cancellation,
@@ -81,6 +92,8 @@ class Invoker:
         self, call: Callable[[], Any], *, timeout: float, cancelled: Cancellation
     ) -> tuple[Any, bool]:
         """Return (result or exception, timed out); TimeoutError after the hang grace."""
+        if self._hang_grace is None:
+            return self._call_here(call, timeout=timeout, cancelled=cancelled)
         future = self._threads.submit(lambda: self._inside(call, cancelled))
         timed_out = False
         try:
@@ -97,8 +110,18 @@ class Invoker:
         raised = future.exception()
         return (raised if raised is not None else future.result()), timed_out
 
+    def _call_here(
+        self, call: Callable[[], Any], *, timeout: float, cancelled: Cancellation
+    ) -> tuple[Any, bool]:
+        with self._alarms.after(timeout, lambda: cancelled.set("timeout")) as alarm:
+            try:
+                value = self._inside(call, cancelled)
+            except BaseException as exc:  # noqa: BLE001 - activity code may raise anything
+                value = exc
+        return value, alarm.is_over
+
     def _inside(self, call: Callable[[], Any], cancelled: Cancellation) -> Any:
-        """Runs in the activity's thread; a coroutine is moved to the loop and waited for here."""
+        """Run in the thread of the call; a coroutine is moved to the loop and waited for here."""
         with self._around():
             value = call()
             if not inspect.iscoroutine(value):

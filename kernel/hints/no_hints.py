@@ -63,7 +63,13 @@ class NoHints:
     def put_lease(self, queue: str, workflow_id: str, token: str, *, expires_ms: int) -> None:
         """Keep nothing."""
 
-    def note_claims(self, queue: str, claims: Sequence[Lease]) -> bool:  # noqa: ARG002
+    def note_claims(
+        self,
+        queue: str,  # noqa: ARG002
+        claims: Sequence[Lease],  # noqa: ARG002
+        *,
+        ended: Sequence[tuple[str, str]] = (),  # noqa: ARG002
+    ) -> bool:
         """Keep nothing, know of nothing due."""
         return False
 

@@ -103,9 +103,12 @@ class Hints(Protocol):
         On repeat: nothing changes.
         """
 
-    def note_claims(self, queue: str, claims: Sequence[Lease]) -> bool:
+    def note_claims(
+        self, queue: str, claims: Sequence[Lease], *, ended: Sequence[tuple[str, str]] = ()
+    ) -> bool:
         """Note when claims' leases end, as `put_lease`; tell whether another candidate is due.
 
+        Forgets the leases of claims that have `ended`, as (workflow_id, token), along the way.
         On repeat: the leases stay, the answer is asked anew.
         """
 

@@ -75,21 +75,18 @@ class RedisHints:
 
     def pop(self, queue: str) -> str | None:
         """Take the next due workflow_id by weighted round robin."""
-        keys = self._keys.of(queue)
-        with self._asking():
-            taken = self._scripts.run(
-                "pop", keys=(*keys.lanes, keys.rotation), args=(self._offset(),)
-            )
-            return None if taken is None else str(taken[0])
+        taken = self.pop_many(queue, 1)
+        return taken[0].workflow_id if taken else None
 
     def pop_many(self, queue: str, count: int) -> list[Candidate]:
         """Take up to `count` due candidates in one round trip."""
         assert count >= 1, f"asked for {count} candidates"
         keys = self._keys.of(queue)
-        call: Call = ((*keys.lanes, keys.rotation), (self._offset(),))
         with self._asking():
-            taken = self._scripts.run_all("pop", [call] * count)
-            return [Candidate(str(t[0]), int(t[1]), _ms(t[2])) for t in taken if t is not None]
+            args = (self._offset(), count)
+            flat = self._scripts.run("pop", keys=(*keys.lanes, keys.rotation), args=args)
+            taken = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+            return [Candidate(str(wid), int(lane), _ms(score)) for wid, lane, score in taken]
 
     def has_due(self, queue: str) -> bool:
         """Tell whether any lane of the queue has a due member."""
@@ -147,16 +144,18 @@ class RedisHints:
         key = self._keys.of(queue).leases
         self._run("put_latest", keys=(key,), args=(f"{workflow_id}|{token}", int(expires_ms)))
 
-    def note_claims(self, queue: str, claims: Sequence[Lease]) -> bool:
-        """Note when claims' leases end; tell whether another candidate is due."""
+    def note_claims(
+        self, queue: str, claims: Sequence[Lease], *, ended: Sequence[tuple[str, str]] = ()
+    ) -> bool:
+        """Note claims' leases, forget ended ones; tell whether another candidate is due."""
         keys = self._keys.of(queue)
-        calls: list[Call] = [
-            ((*keys.lanes, keys.leases), (f"{wid}|{token}", int(expires_ms), self._offset()))
-            for wid, token, expires_ms in claims
-        ]
+        args: list[str | int] = [self._offset(), len(claims)]
+        for workflow_id, token, expires_ms in claims:
+            args += (f"{workflow_id}|{token}", int(expires_ms))
+        args += (f"{workflow_id}|{token}" for workflow_id, token in ended)
         with self._asking():
-            found = self._scripts.run_all("note_claim", calls)
-            return bool(found) and str(found[-1]) == "due"
+            found = self._scripts.run("note_claims", keys=(*keys.lanes, keys.leases), args=args)
+            return str(found) == "due"
 
     def due_leases(self, queue: str, *, limit: int) -> list[tuple[str, str, int]]:
         """Show up to `limit` ended leases as (workflow_id, token, score_ms)."""

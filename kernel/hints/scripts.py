@@ -51,7 +51,7 @@ class Scripts:
         self._client = client
         self._scripts = load_scripts() if scripts is None else scripts
 
-    def run(self, name: str, *, keys: tuple[str, ...], args: tuple[str | int, ...]) -> Any:
+    def run(self, name: str, *, keys: tuple[str, ...], args: Sequence[str | int]) -> Any:
         """Run one script and return its answer as the client gives it.
 
         Raises: whatever redis-py raises. On repeat: see the script's header.

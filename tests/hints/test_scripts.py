@@ -16,7 +16,7 @@ def test_every_file_of_the_folder_is_a_script() -> None:
     assert set(load_scripts()) == {
         "depth",
         "discard",
-        "note_claim",
+        "note_claims",
         "oldest_due",
         "peek_due",
         "pop",

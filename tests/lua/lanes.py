@@ -38,8 +38,15 @@ class Lanes:
     def pop(self, offset: int = 0) -> tuple[str, int, int] | None:
         """Run pop.lua and return (member, lane, score)."""
         keys = (*self.keys.lanes, self.keys.rotation)
-        taken = self.scripts.run("pop", keys=keys, args=(offset,))
-        return None if taken is None else (taken[0], taken[1], int(float(taken[2])))
+        taken = self.scripts.run("pop", keys=keys, args=(offset, 1))
+        return (taken[0], taken[1], int(float(taken[2]))) if taken else None
+
+    def pop_group(self, count: int) -> list[tuple[str, int, int]]:
+        """Run pop.lua for several at once."""
+        keys = (*self.keys.lanes, self.keys.rotation)
+        flat = self.scripts.run("pop", keys=keys, args=(0, count))
+        taken = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+        return [(member, lane, int(float(score))) for member, lane, score in taken]
 
     def popped_lanes(self, count: int) -> list[int]:
         """Pop so often and return the lanes served, in order; every pop must find something."""

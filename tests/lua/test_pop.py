@@ -156,10 +156,32 @@ def test_a_spoilt_rotation_only_costs_its_place(lanes: Lanes, slot: str) -> None
     assert Counter(lanes.popped_lanes(20)) == FULL
 
 
-def test_a_bad_offset_is_refused_and_takes_nothing(lanes: Lanes) -> None:
+@pytest.mark.parametrize("groups", [[7, 1, 20, 32], [60], [3] * 20])
+def test_groups_take_the_same_members_as_that_many_single_runs(
+    lanes: Lanes, groups: list[int]
+) -> None:
+    def filled() -> None:
+        lanes.client.delete(*lanes.keys.lanes, lanes.keys.rotation)
+        for lane, members in enumerate((3, 25, 10, 12)):
+            lanes.fill(lane, members)
+
+    filled()
+    singly = [lanes.pop() for _ in range(sum(groups))]
+    rotation = lanes.client.hgetall(lanes.keys.rotation)
+    filled()
+    grouped = [taken for count in groups for taken in lanes.pop_group(count)]
+    assert grouped == [taken for taken in singly if taken is not None]
+    assert lanes.client.hgetall(lanes.keys.rotation) == rotation
+
+
+@pytest.mark.parametrize(("offset", "count"), [("x", 1), (0, "x"), (0, 0), (0, -1)])
+def test_bad_arguments_are_refused_and_take_nothing(
+    lanes: Lanes, offset: int | str, count: int | str
+) -> None:
     lanes.push("wf_a", 1, 1)
-    with pytest.raises(ResponseError, match=r"pop: ARGV\[1\]"):
-        lanes.scripts.run("pop", keys=(*lanes.keys.lanes, lanes.keys.rotation), args=("x",))
+    keys = (*lanes.keys.lanes, lanes.keys.rotation)
+    with pytest.raises(ResponseError, match=r"pop: ARGV"):
+        lanes.scripts.run("pop", keys=keys, args=(offset, count))
     assert lanes.standing() == {"wf_a": [(1, 1)]}
 
 

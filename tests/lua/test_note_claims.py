@@ -1,4 +1,4 @@
-"""note_claim.lua: the lease is noted, and the answer says whether others are due."""
+"""note_claims.lua: leases are noted and forgotten, the answer says whether others are due."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.lua.lanes import FUTURE, Lanes
 
 def note(lanes: Lanes, member: str, at: int | str, offset: int | str = 0) -> str:
     keys = (*lanes.keys.lanes, lanes.keys.leases)
-    return str(lanes.scripts.run("note_claim", keys=keys, args=(member, at, offset)))
+    return str(lanes.scripts.run("note_claims", keys=keys, args=(offset, 1, member, at)))
 
 
 def test_an_idle_queue_keeps_the_lease_only(lanes: Lanes) -> None:
@@ -40,6 +40,16 @@ def test_the_later_end_of_a_lease_stays_on_repeat(lanes: Lanes) -> None:
 def test_a_bad_time_is_refused_and_leaves_no_key(
     lanes: Lanes, key_prefix: str, at: int | str, offset: int | str
 ) -> None:
-    with pytest.raises(ResponseError, match="note_claim"):
+    with pytest.raises(ResponseError, match="note_claims"):
         note(lanes, "wf_a|tok", at, offset)
     assert lanes.client.keys(f"{key_prefix}:*") == []
+
+
+def test_several_are_noted_and_others_forgotten_in_one_run(lanes: Lanes) -> None:
+    for member in ("wf_x|old", "wf_y|old", "wf_z|kept"):
+        note(lanes, member, 40)
+    keys = (*lanes.keys.lanes, lanes.keys.leases)
+    args = (0, 2, "wf_a|tok", 50, "wf_b|tok", 60, "wf_x|old", "wf_y|old", "wf_never|seen")
+    assert lanes.scripts.run("note_claims", keys=keys, args=args) == "idle"
+    standing = dict(lanes.client.zrange(lanes.keys.leases, 0, -1, withscores=True))
+    assert standing == {"wf_a|tok": 50, "wf_b|tok": 60, "wf_z|kept": 40}
