@@ -81,6 +81,8 @@ def kernel_config() -> KernelConfig:
         key_prefix=settings.BATON_KEY_PREFIX,
         lease=settings.BATON_LEASE_SECONDS,
         hang_grace=settings.BATON_HANG_GRACE_SECONDS,
+        slots_per_child=settings.BATON_SLOTS_PER_CHILD,
+        group_commits=settings.BATON_GROUP_COMMITS,
         types_off=frozenset(settings.BATON_TYPES_OFF),
         clock_offset_ms=settings.BATON_CLOCK_OFFSET_MS,
         ring=ring,

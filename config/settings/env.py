@@ -27,6 +27,9 @@ _DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
 #: Where `make up` says, in its data folder, which servers it has started; gone when it stops.
 STACK_FILE = "stack.env"
 
+#: What one worker child can hold at most (`kernel.limits.SLOTS_PER_CHILD`, checked there again).
+_SLOTS_MAX = 32
+
 
 class BatonEnv(BaseSettings):
     """The process environment of one Baton deployment; see docs/operations.md for the prose."""
@@ -82,6 +85,10 @@ class BatonEnv(BaseSettings):
     secure_cookies: bool = False
     #: Calls of the API a tenant may make, ``calls/seconds``; None (``off``) = no limit.
     api_rate: Annotated[tuple[int, int] | None, NoDecode] = (600, 60)
+    #: Claims one worker child runs side by side: ``16``, or by queue ``media=16,content=4``.
+    slots_per_child: Annotated[int | dict[str, int], NoDecode] = 1
+    #: Commits of one process that travel as one command at most.
+    group_commits: int = Field(default=32, ge=1, le=1000)
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR|CRITICAL)$")
     log_format: str = Field(default="json", pattern="^(json|text)$")
 
@@ -125,6 +132,22 @@ class BatonEnv(BaseSettings):
         if found is None:
             raise ValueError("write calls/seconds, as in 600/60, or off")
         return int(found[1]), int(found[2])
+
+    @field_validator("slots_per_child", mode="before")
+    @classmethod
+    def _slots(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        text = value.replace(" ", "") or "1"
+        found = re.fullmatch(r"[0-9]+|[^=,]+=[0-9]+(,[^=,]+=[0-9]+)*", text)
+        slots = [int(part.rpartition("=")[2]) for part in text.split(",")] if found else []
+        if not slots or not all(1 <= each <= _SLOTS_MAX for each in slots):
+            raise ValueError(f"write 1 to {_SLOTS_MAX}, as in 16, or by queue media=16,content=4")
+        if "=" not in text:
+            return slots[0]
+        return {
+            part.partition("=")[0]: each for part, each in zip(text.split(","), slots, strict=True)
+        }
 
     @field_validator("log_level", mode="before")
     @classmethod

@@ -43,6 +43,7 @@ _PASSING_CODES: Final = frozenset(
     {6, 7, 11, 24, 50, 64, 89, 91, 112, 134, 175, 189, 202, 246, 262, 9001, 10107, 11600, 11602}
     | {13388, 13435, 13436}
 )
+_TOO_LARGE_CODES: Final = frozenset({10334, 17419, 17420})
 
 
 class Connection:
@@ -192,6 +193,10 @@ def translated() -> Iterator[None]:
 
 def is_passing(exc: driver.OperationFailure) -> bool:
     """Tell whether a refusal comes from the server's state and not from our command."""
+    if isinstance(exc, driver.BulkWriteError):
+        # Each statement may have been refused for a reason of its own.
+        refused = exc.details.get("writeErrors") or []
+        return all(is_passing_code(error.get("code")) for error in refused)
     return (
         isinstance(exc, driver.WTimeoutError | driver.WriteConcernError | driver.ExecutionTimeout)
         or is_passing_code(exc.code)
@@ -203,6 +208,13 @@ def is_passing(exc: driver.OperationFailure) -> bool:
 def is_passing_code(code: object) -> bool:
     """Tell the same of an error code alone, as the answers of a bulk carry it."""
     return code in _PASSING_CODES
+
+
+def is_too_large(exc: driver.PyMongoError) -> bool:
+    """Tell whether a refusal says that a document would be larger than the server allows."""
+    if isinstance(exc, driver.DocumentTooLarge):
+        return True
+    return isinstance(exc, driver.OperationFailure) and exc.code in _TOO_LARGE_CODES
 
 
 def _first_line(exc: Exception) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from pymongo import UpdateOne
 from pymongo.collection import Collection
-from pymongo.errors import BulkWriteError
+from pymongo.errors import BulkWriteError, PyMongoError
 
 from kernel.errors import StoreUnavailable
 from kernel.model import WorkflowInstance
@@ -22,7 +22,7 @@ from kernel.protocol.judging import Verdict, judge
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored
 from kernel.store.compiling import compile_guard, compile_stages
-from kernel.store.connection import Document, translated
+from kernel.store.connection import Document, is_too_large, translated
 
 
 def commit_group(
@@ -45,6 +45,10 @@ def commit_group(
                 raise StoreUnavailable("the majority has not confirmed a group") from exc
             matched = int(exc.details["nMatched"])
             refused = {int(error["index"]) for error in exc.details["writeErrors"]}
+        except PyMongoError as exc:
+            if is_too_large(exc):
+                raise StoreUnavailable("a statement of a group is too large") from exc
+            raise
     answers: list[bool | Exception] = [True] * len(commits)
     if matched != len(commits) - len(refused):
         answers = _judged(instances, commits)

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Final
 
 import bson
 from bson import ObjectId
 from pymongo import ReturnDocument
-from pymongo.errors import DocumentTooLarge, DuplicateKeyError, OperationFailure
+from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from kernel import limits
 from kernel.errors import ValueTooLarge
@@ -27,13 +26,11 @@ from kernel.store.claiming import InstanceClaims
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored, to_stored
 from kernel.store.compiling import Filter, compile_changes, compile_guard, compile_stages
-from kernel.store.connection import Connection, Document, translated
+from kernel.store.connection import Connection, Document, is_too_large, translated
 from kernel.store.group_commits import commit_group
 from kernel.store.grouping import Grouping
 from kernel.store.port import Stored
 from kernel.store.schema import INSTANCES
-
-_TOO_LARGE_CODES: Final = frozenset({10334, 17419, 17420})
 
 
 class InstanceStore(InstanceClaims):
@@ -138,10 +135,8 @@ def _too_large_told() -> Iterator[None]:
     """Tell the server's own size limit as the kernel's error, wherever it shows."""
     try:
         yield
-    except DocumentTooLarge as exc:
-        raise _too_large() from exc
-    except OperationFailure as exc:
-        if exc.code in _TOO_LARGE_CODES:
+    except PyMongoError as exc:
+        if is_too_large(exc):
             raise _too_large() from exc
         raise
 

@@ -29,6 +29,11 @@ from config.settings.secret import load_or_create_secret_key
         ("BATON_KEY_PREFIX", "a b"),
         ("BATON_SECRET_KEY", "short"),
         ("BATON_DEBUG", "perhaps"),
+        ("BATON_SLOTS_PER_CHILD", "0"),
+        ("BATON_SLOTS_PER_CHILD", "33"),
+        ("BATON_SLOTS_PER_CHILD", "audio=2,content"),
+        ("BATON_SLOTS_PER_CHILD", "media=many"),
+        ("BATON_GROUP_COMMITS", "0"),
         ("BATON_LOG_LEVEL", "LOUD"),
     ],
 )
@@ -121,3 +126,14 @@ def test_processes_that_start_together_agree_on_one_secret_key(tmp_path: Path) -
     kept = list((tmp_path / "data").iterdir())
     assert [path.name for path in kept] == ["secret_key"]
     assert stat.S_IMODE(kept[0].stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("text", "slots"),
+    [("", 1), ("16", 16), ("media=16, content=4", {"media": 16, "content": 4})],
+)
+def test_slots_are_one_number_or_one_by_queue(
+    monkeypatch: pytest.MonkeyPatch, text: str, slots: object
+) -> None:
+    monkeypatch.setenv("BATON_SLOTS_PER_CHILD", text)
+    assert read_environment().slots_per_child == slots

@@ -37,7 +37,9 @@ class CommandRecorder(monitoring.CommandListener):
         wanted = (self.database, "workflow_instances")
         if event.command_name in _SEEN and (event.database_name, collection) == wanted:
             kept = {k: v for k, v in event.command.items() if k not in _SESSION}
-            self.commands.append(kept)
+            # A group of statements is explained one by one.
+            each = kept.get("updates", [None])
+            self.commands += [kept if one is None else kept | {"updates": [one]} for one in each]
 
     def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
         """Only what was asked counts."""
@@ -75,7 +77,7 @@ def work(ctx: ActivityContext) -> Any:
     return Sleep(60) if ctx.input == "sleep" and ctx.resume is None else "done"
 
 
-@pytest.mark.parametrize("with_redis", [True, False])
+@pytest.mark.parametrize(("with_redis", "slots"), [(True, 1), (False, 1), (True, 8)])
 def test_no_command_of_a_workflows_life_scans_or_sorts(
     make_kernel: MakeKernel,
     dead_worker: DeadWorker,
@@ -84,9 +86,10 @@ def test_no_command_of_a_workflows_life_scans_or_sorts(
     mongo_db_name: str,
     mongo_url: str,
     with_redis: bool,
+    slots: int,
 ) -> None:
     order = definition("test.index", {"a": work, "b": lambda _: "b"})
-    kernel = make_kernel(order, with_redis=with_redis)
+    kernel = make_kernel(order, with_redis=with_redis, slots_per_child=slots)
     for n in range(20):
         start(kernel, order, "sleep" if n % 2 else "plain", biz_key=f"k{n}")
     dead = dead_worker.begins(kernel, start(kernel, order, biz_key="dead"))

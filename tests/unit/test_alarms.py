@@ -28,9 +28,11 @@ def test_a_block_past_its_time_rings_once_and_knows() -> None:
 
 def test_a_shorter_limit_set_later_rings_first() -> None:
     alarms, rung = Alarms(), []
-    with alarms.after(60, lambda: rung.append("long")), alarms.after(0, lambda: None):
-        with alarms.after(0.02, lambda: rung.append("short")):
-            eventually(lambda: rung)
+    with (
+        alarms.after(60, lambda: rung.append("long")),
+        alarms.after(0.02, lambda: rung.append("short")),
+    ):
+        eventually(lambda: rung)
     assert rung == ["short"]
     alarms.close()
 
