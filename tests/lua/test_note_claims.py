@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from redis.exceptions import ResponseError
 
@@ -51,5 +53,5 @@ def test_several_are_noted_and_others_forgotten_in_one_run(lanes: Lanes) -> None
     keys = (*lanes.keys.lanes, lanes.keys.leases)
     args = (0, 2, "wf_a|tok", 50, "wf_b|tok", 60, "wf_x|old", "wf_y|old", "wf_never|seen")
     assert lanes.scripts.run("note_claims", keys=keys, args=args) == "idle"
-    standing = dict(lanes.client.zrange(lanes.keys.leases, 0, -1, withscores=True))
-    assert standing == {"wf_a|tok": 50, "wf_b|tok": 60, "wf_z|kept": 40}
+    standing: Any = lanes.client.zrange(lanes.keys.leases, 0, -1, withscores=True)
+    assert dict(standing) == {"wf_a|tok": 50, "wf_b|tok": 60, "wf_z|kept": 40}

@@ -188,7 +188,8 @@ def test_slots_that_are_none_are_refused(slots: Any) -> None:
 
 
 def test_a_retry_beside_a_long_claim_is_taken_without_a_wakeup(make_kernel: MakeKernel) -> None:
-    gate, failed = Gate(), []
+    gate = Gate()
+    failed: list[int] = []
 
     def fails_once(ctx: ActivityContext) -> str:
         if not failed:
