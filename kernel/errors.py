@@ -10,6 +10,7 @@ KernelError                     root; `code` is stable, the message says what to
 │  └─ InvalidValue              a value that cannot be kept as it is
 │     └─ ValueTooLarge          … because of its size
 ├─ NotFound                     no such instance
+├─ RevisionConflict             somebody else changed it since it was read
 ├─ Unavailable                  try later, nothing is lost
 │  ├─ StoreUnavailable          MongoDB did not answer
 │  └─ HintsUnavailable          Redis did not answer
@@ -110,6 +111,23 @@ class NotFound(KernelError):
     """No instance has this identity."""
 
     code = "not_found"
+
+
+class RevisionConflict(KernelError):
+    """What was to be changed is not as the caller saw it; nothing was written.
+
+    `revision` is the current one: read again, decide again.
+    """
+
+    code = "revision_conflict"
+
+    def __init__(self, what: str, *, revision: int, expected: int) -> None:
+        self.revision = revision
+        self.expected = expected
+        super().__init__(
+            f"{what} is at revision {revision}, not {expected}: somebody changed it meanwhile;"
+            " read it again and decide again"
+        )
 
 
 class Unavailable(KernelError):

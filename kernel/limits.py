@@ -38,6 +38,24 @@ SIGNAL_NAME_CHARACTERS = 200
 SIGNALS_READ = 200
 SIGNAL_MEMORY_SECONDS = 30 * 24 * 3600
 
+#: Capacity: names of resources, how many one step or workflow may name, and the largest limits.
+RESOURCE_NAME_CHARACTERS = 200
+RESOURCES_PER_OWNER = 16
+CONCURRENCY_MAX = 1_000_000
+STARTS_PER_SECOND_MAX = 10_000
+STARTS_PER_SECOND_MIN = 0.0001
+#: How long a handed-on permit is kept for whom it was handed to, and how many at a time.
+RESERVATION_SECONDS = 5
+HAND_OUT_MAX = 100
+#: When a waiter looks by itself although nobody handed anything on, and after a lost answer.
+PERMIT_RETRY_SECONDS = 30
+PERMIT_RETRY_SECONDS_MAX = 3600
+PERMIT_UNCERTAIN_SECONDS = 1
+#: Changes of a limit kept for people, holders and waiters shown, resources listed.
+LIMIT_CHANGES_KEPT = 50
+CAPACITY_SHOWN = 100
+RESOURCES_LISTED = 10_000
+
 #: Waits and delays, in seconds.
 DELAY_SECONDS_MAX = 366 * 24 * 3600
 TIMEOUT_SECONDS_MAX = 7 * 24 * 3600

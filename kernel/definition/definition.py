@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel.definition.plan import Plan
@@ -22,6 +22,8 @@ class Definition:
     `success_finalizer` runs before `completed`, `failure_finalizer` between `failing` and `failed`;
     both take a FinalizerContext, must be repeatable, and are retried for ever.
     `prepare_context(ctx)` runs once per claim, is deterministic and does no I/O.
+    `workflow_resources(input)` names the resources held while one claim runs steps, e.g. a share of
+    a tenant (design 2.5).
     `ports` is handed to activities as `ctx.ports`; without it the kernel's own are.
 
     Raises:
@@ -46,7 +48,7 @@ class Definition:
         success_finalizer: Finalizer | None = None,
         failure_finalizer: Finalizer | None = None,
         prepare_context: Callable[[ActivityContext], object] | None = None,
-        workflow_resources: Callable[[Any], list[str]] | None = None,
+        workflow_resources: Callable[[Any], str | Sequence[str] | None] | None = None,
         ports: object = None,
     ) -> None:
         self.plan = plan

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from kernel import limits
+from kernel.definition.resources import Resources, declared, resources_for
 from kernel.definition.retry import RetryPolicy
 from kernel.directives import Seconds, as_seconds
 from kernel.errors import DefinitionError, InvalidValue
 
 #: Sync or async; takes an ActivityContext; returns a JSON value or a directive.
 Activity = Callable[[Any], Any]
-Resources = str | Sequence[str] | Callable[[Any], str | Sequence[str] | None] | None
 
 
 class OnFailed(StrEnum):
@@ -28,10 +28,11 @@ class OnFailed(StrEnum):
 class Step:
     """An activity with its timeout (seconds for ONE call), retries and capacity resources.
 
-    `traffic_resource` is a name, a list of names, or a callable of the input giving either.
+    `traffic_resource` is a name, a list of names, or a callable of the input giving either or None;
+    the step runs while it holds a permit of each (design 2.5).
 
     Raises:
-        DefinitionError: no callable activity, or a timeout that is none.
+        DefinitionError: no callable activity, a timeout that is none, or a bad resource name.
     """
 
     activity: Activity
@@ -54,11 +55,20 @@ class Step:
             )
         object.__setattr__(self, "timeout", seconds)
         object.__setattr__(self, "on_failed", _on_failed(self.on_failed))
+        object.__setattr__(self, "traffic_resource", declared(self.traffic_resource))
 
     @property
     def timeout_seconds(self) -> float:
         """The timeout of one call, in seconds."""
         return as_seconds(self.timeout, what="timeout")
+
+    def resources(self, value: Any) -> tuple[str, ...]:
+        """Return the resources one call needs, sorted; `value` is what it gets as `ctx.input`.
+
+        Raises:
+            InvalidValue: the callable named something that is no resource.
+        """
+        return resources_for(self.traffic_resource, value)
 
 
 def _on_failed(value: object) -> OnFailed:

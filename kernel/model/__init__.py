@@ -6,6 +6,7 @@ frozen: a change is a commit in the store, never an assignment here.
 
 from __future__ import annotations
 
+from kernel.model.capacity import Holder, LimitChange, ResourceStatus, Waiter
 from kernel.model.instance import FinalizerState, InstanceStatus, Priority, WorkflowInstance
 from kernel.model.signal import Signal
 from kernel.model.step import (
@@ -24,9 +25,12 @@ __all__ = [
     "Attempt",
     "BlockedOn",
     "FinalizerState",
+    "Holder",
     "InstanceStatus",
+    "LimitChange",
     "Priority",
     "Reason",
+    "ResourceStatus",
     "Resume",
     "Signal",
     "StepError",
@@ -35,5 +39,6 @@ __all__ = [
     "Times",
     "Wait",
     "WaitKind",
+    "Waiter",
     "WorkflowInstance",
 ]

@@ -53,7 +53,11 @@ class FinalizerState(Fact):
 
 
 class WorkflowInstance(Fact):
-    """Everything stored about one workflow instance."""
+    """Everything stored about one workflow instance.
+
+    `queued_since` is since when it has waited for permits of the workflow itself; gone once a step
+    begins.
+    """
 
     workflow_id: str
     type: str
@@ -77,6 +81,7 @@ class WorkflowInstance(Fact):
     revision: int = 0
     error: StepError | None = None
     blocked_on: BlockedOn | None = None
+    queued_since: datetime | None = None
     trace: dict[str, str] | None = None
     created_at: datetime
     round_started_at: datetime

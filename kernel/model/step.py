@@ -43,6 +43,11 @@ class Reason(StrEnum):
     INCOMPATIBLE_DEFINITION = "incompatible_definition"
     PAUSED = "paused"
 
+    @property
+    def is_traffic(self) -> bool:
+        """A permit is waited for, whatever closes the resource."""
+        return self in (Reason.PERMIT, Reason.PAUSED)
+
 
 class Times(Fact):
     """The four kinds of time, in milliseconds: together they are the wall time."""
@@ -70,10 +75,15 @@ class Resume(Fact):
 
 
 class BlockedOn(Fact):
-    """What decides when something goes on; `until` is None when only an event can tell."""
+    """What decides when something goes on; `until` is None when only an event can tell.
+
+    `resources` are those that refused a permit, `needs` all that are needed at once; `since` is the
+    place in the line and stays over repeated refusals.
+    """
 
     reason: Reason
     resources: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
     step: str | None = None
     since: datetime | None = None
     until: datetime | None = None

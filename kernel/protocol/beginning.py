@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kernel.model import StepStatus, WorkflowInstance
 from kernel.protocol import spans
 from kernel.protocol.commit import Commit
+from kernel.protocol.deferring import defer_changes
 from kernel.protocol.expressions import Add, Expression, Lit, Now, Span, Unset
 from kernel.protocol.holding import held_commit
+from kernel.protocol.resources import Refusal
+
+_NONE: Mapping[str, Refusal] = {}
 
 
-def begin(instance: WorkflowInstance, steps: tuple[str, ...]) -> Commit:
-    """Return the commit that counts an attempt for each step, before its activity is entered."""
+def begin(
+    instance: WorkflowInstance,
+    steps: tuple[str, ...],
+    refused: Mapping[str, Refusal] = _NONE,
+) -> Commit:
+    """Return the commit that counts an attempt for each step, before its activity is entered.
+
+    Siblings whose permits were `refused` are put off in the same write.
+    """
     changes: dict[str, Expression] = {}
     for name in steps:
         changes.update(begin_changes(instance, name))
-    return held_commit(instance, "begin", changes, steps=steps)
+    for name, why in refused.items():
+        changes.update(defer_changes(instance, name, why))
+    return held_commit(instance, "begin", changes, steps=(*steps, *refused))
 
 
 def begin_changes(instance: WorkflowInstance, step: str) -> dict[str, Expression]:
@@ -36,5 +51,7 @@ def begin_changes(instance: WorkflowInstance, step: str) -> dict[str, Expression
     else:
         waited = spans.waited(instance, step)
     changes.update(spans.add_to_totals(step, waited))
-    changes.update(spans.lead(step, waited))
+    changes.update(spans.lead(step, waited, state))
+    if instance.queued_since is not None:
+        changes["queued_since"] = Unset()
     return changes

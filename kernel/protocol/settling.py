@@ -13,7 +13,7 @@ from datetime import datetime
 
 from kernel import limits
 from kernel.model import InstanceStatus, StepStatus, WorkflowInstance
-from kernel.protocol import finalizing, readiness
+from kernel.protocol import finalizing, readiness, spans
 from kernel.protocol.beginning import begin_changes
 from kernel.protocol.expressions import Earliest, Expression, FieldValue, Lit, Now, Record, Unset
 from kernel.protocol.holding import released
@@ -140,19 +140,32 @@ def handed_back() -> Changes:
 
 
 def _binding(instance: WorkflowInstance, sleepers: tuple[str, ...]) -> Expression:
-    first = min(sleepers, key=lambda name: instance.steps[name].not_before or limits.FAR_FUTURE)
+    """Say what decides: a permit that is waited for, so that the line is found by it, or the time.
+
+    Where several steps wait for permits, all their resources are named, with the longest wait.
+    """
+    in_line = [name for name in sleepers if spans.is_in_line(instance.steps[name])]
+    first = min(in_line or sleepers, key=lambda name: _order(instance, name, bool(in_line)))
     path = f"steps.{first}.blocked_on"
     if instance.steps[first].blocked_on is None:
         return Unset()
+    blocked = [b for name in in_line if (b := instance.steps[name].blocked_on) is not None]
     return Record(
         {
             "reason": FieldValue(f"{path}.reason"),
-            "resources": Lit([]),
+            "resources": Lit(sorted({each for b in blocked for each in b.resources})),
             "step": Lit(first),
             "since": FieldValue(f"{path}.since"),
             "until": FieldValue(f"{path}.until"),
         }
     )
+
+
+def _order(instance: WorkflowInstance, step: str, by_line: bool) -> datetime:
+    state = instance.steps[step]
+    if by_line and state.blocked_on is not None and state.blocked_on.since is not None:
+        return state.blocked_on.since
+    return state.not_before or limits.FAR_FUTURE
 
 
 def _entering_failing(instance: WorkflowInstance, step: str, policy: Policy) -> Settlement:

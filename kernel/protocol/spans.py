@@ -7,7 +7,7 @@ round started. `since` is when its present phase began, once it has been entered
 from __future__ import annotations
 
 from kernel import limits
-from kernel.model import Reason, StepState, StepStatus, WorkflowInstance
+from kernel.model import StepState, StepStatus, WorkflowInstance
 from kernel.protocol.expressions import Add, Expression, FieldValue, Lit, Now, Push, Record, Span
 
 Measured = dict[str, Expression]
@@ -19,13 +19,23 @@ def waited(instance: WorkflowInstance, step: str) -> dict[str, Span]:
     path = f"steps.{step}"
     starts = tuple(f"steps.{name}.finished_at" for name in state.depends_on)
     eligible = (*starts, "round_started_at", f"{path}.since")
-    reason = state.blocked_on.reason if state.blocked_on else None
-    if reason is Reason.PERMIT:
-        return {"traffic_ms": Span(eligible)}
+    due = f"{path}.not_before"
+    if is_in_line(state):
+        # Handed on at `due`: what came after that was not the resource's doing.
+        return {"traffic_ms": Span(eligible, end=due), "scheduling_ms": Span((*eligible, due))}
+    measured = {"scheduling_ms": Span(eligible)}
     if state.not_before is not None:
-        due = f"{path}.not_before"
-        return {"external_ms": Span(eligible, end=due), "scheduling_ms": Span((*eligible, due))}
-    return {"scheduling_ms": Span(eligible)}
+        measured = {"external_ms": Span(eligible, end=due), "scheduling_ms": Span((*eligible, due))}
+        eligible = (*eligible, due)
+    if instance.queued_since is not None:
+        measured["traffic_ms"] = Span((*eligible, "queued_since"))
+        measured["scheduling_ms"] = Span(eligible, end="queued_since")
+    return measured
+
+
+def is_in_line(state: StepState) -> bool:
+    """Tell whether a step was put off for a permit and has not begun since."""
+    return state.blocked_on is not None and state.blocked_on.reason.is_traffic
 
 
 def add_to_totals(step: str, spans: dict[str, Span]) -> Measured:
@@ -33,8 +43,13 @@ def add_to_totals(step: str, spans: dict[str, Span]) -> Measured:
     return {f"steps.{step}.times.{kind}": Add(span) for kind, span in spans.items()}
 
 
-def lead(step: str, spans: dict[str, Span]) -> Measured:
-    """Return the change that keeps what led up to an attempt, for its record."""
+def lead(step: str, spans: dict[str, Span], state: StepState) -> Measured:
+    """Return the change that keeps what led up to an attempt, for its record.
+
+    One that was put off for a permit adds to what led up to that.
+    """
+    if is_in_line(state):
+        return {f"steps.{step}.lead.{kind}": Add(span) for kind, span in spans.items()}
     return {f"steps.{step}.lead": Record(dict(spans))}
 
 

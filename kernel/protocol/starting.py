@@ -15,6 +15,9 @@ from kernel.protocol.commit import Commit, Guard
 from kernel.protocol.expressions import Add, Changes, Expression, Json, Lit, Now, Unset
 from kernel.protocol.holding import released, stamped
 
+#: Fields of the instance that end with a round.
+_OF_A_ROUND = ("error", "finished_at", "finalizer", "blocked_on", "queued_since")
+
 
 class Start(StrEnum):
     """What `start_or_resume` found; the value is the `reason` of its answer."""
@@ -108,7 +111,7 @@ def replay(
         "claimable_time": Now(),
         "round_started_at": Now(),
         "waits": Lit([]),
-        **{field: Unset() for field in ("error", "finished_at", "finalizer", "blocked_on")},
+        **{field: Unset() for field in _OF_A_ROUND},
         **stamped(),
     }
     for name, state in instance.steps.items():

@@ -9,6 +9,7 @@ matched or not.
 
 from __future__ import annotations
 
+from kernel.store.capacity import CapacityStore
 from kernel.store.clock import StoreClock
 from kernel.store.connection import Connection
 from kernel.store.grouped import GroupedInstances
@@ -18,9 +19,11 @@ from kernel.store.port import Stored
 from kernel.store.scanning import InstanceScan, Outline
 from kernel.store.schema import ensure_schema
 from kernel.store.signals import SignalInbox
+from kernel.store.waiters import Waiters
 from kernel.store.workers import Served, WorkerBeat, WorkerBeats
 
 __all__ = [
+    "CapacityStore",
     "Connection",
     "DutyLeases",
     "GroupedInstances",
@@ -31,6 +34,7 @@ __all__ = [
     "SignalInbox",
     "StoreClock",
     "Stored",
+    "Waiters",
     "WorkerBeat",
     "WorkerBeats",
     "ensure_schema",

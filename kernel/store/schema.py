@@ -18,6 +18,7 @@ INSTANCES: Final = "workflow_instances"
 LEASES: Final = "workflow_leases"
 WORKERS: Final = "workflow_workers"
 SIGNALS: Final = "workflow_signals"
+CAPACITY: Final = "workflow_capacity"
 
 #: A worker that has been silent this long is forgotten (decisions use their own, shorter bound).
 _WORKER_TTL_SECONDS: Final = 600
@@ -30,6 +31,8 @@ CLAIMABLE_INDEX: Final = "status_claimable_time_id"
 ID_INDEX: Final = "workflow_id"
 SIGNAL_ID_INDEX: Final = "signal_id"
 CREATED_INDEX: Final = "created_at_id"
+#: The line of a resource: best lane first, then longest wait.
+BLOCKED_INDEX: Final = "blocked_on"
 
 _VALIDATOR: Final[dict[str, Any]] = {
     "$jsonSchema": {
@@ -73,7 +76,7 @@ _INDEXES: Final = [
             ("priority", ASCENDING),
             ("blocked_on.since", ASCENDING),
         ],
-        name="blocked_on",
+        name=BLOCKED_INDEX,
         partialFilterExpression={"blocked_on.resources": {"$exists": True}},
     ),
 ]
@@ -90,6 +93,11 @@ _SIGNAL_INDEXES: Final = [
     IndexModel([("expires_at", ASCENDING)], name="expires_at", expireAfterSeconds=0),
 ]
 
+_CAPACITY_INDEXES: Final = [
+    IndexModel([("holders.owner.token", ASCENDING)], name="token"),
+    IndexModel([("line", ASCENDING)], name="line", partialFilterExpression={"line": {"$gt": 0}}),
+]
+
 
 def ensure_schema(connection: Connection) -> None:
     """Create what is missing. On repeat, also by several processes at once: nothing.
@@ -99,12 +107,13 @@ def ensure_schema(connection: Connection) -> None:
     """
     connection.require_replica_set()
     with translated():
-        for name in (INSTANCES, LEASES, WORKERS, SIGNALS):
+        for name in (INSTANCES, LEASES, WORKERS, SIGNALS, CAPACITY):
             if name not in connection.database.list_collection_names():
                 _create(connection, name)
         connection.database.command("collMod", INSTANCES, validator=_VALIDATOR)
         connection.collection(INSTANCES).create_indexes(_INDEXES)
         connection.collection(SIGNALS).create_indexes(_SIGNAL_INDEXES)
+        connection.collection(CAPACITY).create_indexes(_CAPACITY_INDEXES)
         connection.collection(WORKERS).create_index(
             "beat_at", name="beat_at", expireAfterSeconds=_WORKER_TTL_SECONDS
         )

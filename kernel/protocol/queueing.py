@@ -1,0 +1,73 @@
+"""Standing in line for a permit: commits that put off, and that hand on (pure, design 1.4, 2.5).
+
+An instance put off gives its claim back and is found by `blocked_on.resources`; handed on, it is
+claimable at once and stays in the line until somebody claims it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from kernel.model import InstanceStatus, StepStatus, WorkflowInstance
+from kernel.protocol import settling, spans
+from kernel.protocol.apply import Document, apply_changes
+from kernel.protocol.commit import UNCLAIMED, Commit, Guard
+from kernel.protocol.deferring import blocked_record, defer_changes
+from kernel.protocol.expressions import Add, Expression, FieldValue, Lit, Now
+from kernel.protocol.holding import held_commit, released
+from kernel.protocol.resources import Refusal
+
+
+def defer(document: Document, refused: Mapping[str, Refusal], now: datetime) -> Commit:
+    """Return the commit that puts off every step that could have run, and gives the claim back."""
+    before = WorkflowInstance.model_validate(document)
+    changes: dict[str, Expression] = {}
+    for step, why in refused.items():
+        changes.update(defer_changes(before, step, why))
+    after = WorkflowInstance.model_validate(apply_changes(document, changes, now))
+    return held_commit(
+        before, "defer", changes, settling.release(after), steps=tuple(refused), releases=True
+    )
+
+
+def defer_workflow(instance: WorkflowInstance, refused: Refusal) -> Commit:
+    """Return the commit that gives the claim back until the workflow's own permits are handed on.
+
+    Its steps stay as they are, but for those that were interrupted.
+    """
+    interrupted = [n for n, s in instance.steps.items() if s.status is StepStatus.RUNNING]
+    changes: dict[str, Expression] = {}
+    for step in interrupted:
+        state = instance.steps[step]
+        path = f"steps.{step}"
+        changes.update(spans.close_lost_attempt(step, state))
+        changes[f"{path}.status"] = Lit(StepStatus.PENDING.value)
+        changes[f"{path}.seq"] = Lit(state.seq + 1)
+        changes[f"{path}.recoveries"] = Add(1)
+        changes[f"{path}.since"] = Now()
+    since = Now() if instance.queued_since is None else FieldValue("queued_since")
+    changes |= {
+        **released(),
+        "claimable_time": Now(refused.retry_ms),
+        "blocked_on": blocked_record(refused, since),
+        "queued_since": since,
+    }
+    return held_commit(instance, "defer", changes, steps=tuple(interrupted), releases=True)
+
+
+def hand_on(workflow_id: str, revision: int, steps: Sequence[str]) -> Commit:
+    """Return the commit that lets a waiter try at once; `revision` is that of its deferral.
+
+    No change of state: it stays in the line until it is claimed, and the revision stays.
+    """
+    guard = Guard(
+        workflow_id=workflow_id,
+        statuses=(InstanceStatus.RUNNING,),
+        claim_token=UNCLAIMED,
+        revision=revision,
+    )
+    changes: dict[str, Expression] = {"claimable_time": Now()}
+    for step in steps:
+        changes[f"steps.{step}.not_before"] = Now()
+    return Commit(label="hand on", guard=guard, stages=(changes,))

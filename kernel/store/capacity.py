@@ -1,0 +1,309 @@
+"""Resources: who holds permits, for whom some are kept, who changed which limit (design 2.5).
+
+One document each; every change is one conditional update. Answers are read from the document as it
+is afterwards, so asking again after a lost answer is safe: whoever is among the holders is renewed,
+whoever is not gives up nothing by leaving again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
+
+from kernel import limits
+from kernel.errors import InvariantViolation, RevisionConflict, StoreUnavailable
+from kernel.protocol.resources import Held, PermitOwner, ResourceState
+from kernel.store import capacity_changes, capacity_pipelines
+from kernel.store.capacity_pipelines import Pipeline
+from kernel.store.clock import StoreClock
+from kernel.store.codec import from_stored
+from kernel.store.connection import Connection, Document, translated
+from kernel.store.schema import CAPACITY
+
+_NO_HISTORY: Final = {"history": 0}
+
+
+class CapacityStore:
+    """The `workflow_capacity` collection. Every method may raise StoreUnavailable."""
+
+    def __init__(self, connection: Connection, clock: StoreClock) -> None:
+        self._connection = connection
+        self._resources = connection.collection(CAPACITY)
+        self._clock = clock
+
+    def read(self, resource: str, *, with_history: bool = False) -> ResourceState:
+        """Return a resource; one nobody named yet is unlimited, at revision 0."""
+        return self.read_all([resource], with_history=with_history)[resource]
+
+    def read_all(
+        self, resources: Sequence[str], *, with_history: bool = False
+    ) -> dict[str, ResourceState]:
+        """Return several resources as they are at one moment each."""
+        found: Pipeline = [
+            {"$match": {"_id": {"$in": list(resources)}}},
+            *([] if with_history else [{"$unset": "history"}]),
+            *self._seen(),
+        ]
+        with translated():
+            rows = {row["_id"]: row for row in self._resources.aggregate(found)}
+            missing = [name for name in resources if name not in rows]
+            now = self._now() if missing else None
+        states = {name: _state(row) for name, row in rows.items()}
+        return states | {name: ResourceState(name=name, now=now) for name in missing if now}
+
+    def acquire(
+        self,
+        resource: str,
+        owners: Sequence[PermitOwner],
+        *,
+        lease_ms: int,
+        leaving: Sequence[PermitOwner] = (),
+    ) -> ResourceState:
+        """Grant or refuse each owner, in order, in one update; `state.holds(owner)` is the answer.
+
+        Those `leaving` give theirs back in the same update. On repeat: those that hold are renewed.
+        """
+        pipeline = capacity_pipelines.acquired(owners, leaving, self._clock, lease_ms=lease_ms)
+        return self._update(resource, pipeline)
+
+    def release(
+        self, resource: str, owners: Sequence[PermitOwner], *, unused: bool = False
+    ) -> ResourceState:
+        """Give permits back, `unused` ones together with their start. On repeat: nothing."""
+        return self._update(
+            resource, capacity_pipelines.released(owners, self._clock, unused=unused)
+        )
+
+    def reserve(self, resource: str, workflow_ids: Sequence[str]) -> ResourceState:
+        """Keep a place for each workflow in order while there are some; see `state.reserved`."""
+        return self._update(resource, capacity_pipelines.reserved(workflow_ids, self._clock))
+
+    def unreserve(self, resource: str, workflow_ids: Sequence[str]) -> None:
+        """Let go of reservations. On repeat: nothing."""
+        kept = {"$not": [{"$in": ["$$r.workflow_id", {"$literal": list(workflow_ids)}]}]}
+        left = {"$filter": {"input": "$reservations", "as": "r", "cond": kept}}
+        with translated():
+            self._resources.update_one(
+                {"_id": resource, "reservations": {"$exists": True}},
+                [{"$set": {"reservations": left}}],
+            )
+
+    def renew(self, tokens: Sequence[str], *, lease_ms: int) -> None:
+        """Extend all permits of these claims, in one command."""
+        if not tokens:
+            return
+        with translated():
+            self._resources.update_many(
+                {"holders.owner.token": {"$in": list(tokens)}},
+                capacity_pipelines.renewed(tokens, self._clock, lease_ms=lease_ms),
+            )
+
+    def held_by(self, tokens: Sequence[str]) -> dict[str, list[PermitOwner]]:
+        """Return the permits of these claims, by resource."""
+        with translated():
+            rows = list(
+                self._resources.find({"holders.owner.token": {"$in": list(tokens)}}, {"holders": 1})
+            )
+        return {
+            row["_id"]: [
+                PermitOwner(**held["owner"])
+                for held in row["holders"]
+                if held["owner"]["token"] in tokens
+            ]
+            for row in rows
+        }
+
+    def set_line(self, resource: str) -> None:
+        """Say that somebody waits, where nothing said so."""
+        with translated():
+            self._resources.update_one(
+                {"_id": resource, "line": 0},
+                [{"$set": {"line": {"$max": [1, "$refused"]}, "queued": {"$max": [1, "$queued"]}}}],
+            )
+
+    def clear_line(self, resource: str, line: int) -> bool:
+        """Say that nobody waits, if no refusal came since the line was read as `line`."""
+        with translated():
+            result = self._resources.update_one(
+                {"_id": resource, "line": line}, {"$set": {"line": 0, "queued": 0}}
+            )
+        return bool(result.matched_count)
+
+    def in_line(self, *, limit: int) -> list[ResourceState]:
+        """Return resources somebody is said to wait for."""
+        found: Pipeline = [
+            {"$match": {"line": {"$gt": 0}}},
+            {"$limit": limit},
+            {"$unset": "history"},
+            *self._seen(),
+        ]
+        with translated():
+            return [_state(row) for row in self._resources.aggregate(found)]
+
+    def occupied(self, *, limit: int, after: str | None) -> list[ResourceState]:
+        """Return resources with holders or reservations, in order of their names."""
+        found: dict[str, Any] = {"_id": {"$gt": after or ""}}
+        found["$or"] = [{"holders.0": {"$exists": True}}, {"reservations.0": {"$exists": True}}]
+        pages: Pipeline = [
+            {"$match": found},
+            {"$sort": {"_id": 1}},
+            {"$limit": limit},
+            {"$unset": "history"},
+            *self._seen(),
+        ]
+        with translated():
+            return [_state(row) for row in self._resources.aggregate(pages)]
+
+    def names(self, *, limit: int) -> list[str]:
+        """Return the known resources, sorted."""
+        with translated():
+            rows = self._resources.find({}, {"_id": 1}).sort("_id", 1).limit(limit)
+            return [row["_id"] for row in rows]
+
+    def set_limits(
+        self,
+        resource: str,
+        values: Mapping[str, object],
+        *,
+        by: str,
+        reason: str,
+        expires_ms: int | None,
+        if_revision: int | None,
+    ) -> None:
+        """Change the limits named in `values`, for good or as an override that falls back.
+
+        Raises:
+            RevisionConflict: the resource is not at `if_revision`; nothing was written.
+        """
+        fields, change = capacity_changes.limits_changed(values, self._clock, expires_ms=expires_ms)
+        self._change(resource, fields, change, by=by, reason=reason, if_revision=if_revision)
+
+    def set_paused(
+        self, resource: str, paused: bool, *, by: str, reason: str, if_revision: int | None
+    ) -> None:
+        """Pause or resume. Raises: RevisionConflict, as `set_limits`."""
+        fields: dict[str, Any] = {"paused": paused}
+        self._change(resource, fields, dict(fields), by=by, reason=reason, if_revision=if_revision)
+
+    def set_cooldown(
+        self, resource: str, *, for_ms: int, by: str, reason: str, if_revision: int | None
+    ) -> None:
+        """Close for a while, never shortening a longer one; 0 ends it. Raises: as `set_limits`."""
+        fields = capacity_changes.cooled(self._clock, for_ms=for_ms)
+        change = {"cooldown_until": fields["cooldown_until"]}
+        self._change(resource, fields, change, by=by, reason=reason, if_revision=if_revision)
+
+    def cool_down(self, resource: str, *, for_ms: int, by: str, reason: str) -> None:
+        """Close for a while because a worker was told so; kept in the history once per cooldown."""
+        self._update(
+            resource,
+            [
+                *capacity_pipelines.dropped(self._clock),
+                *capacity_changes.cooled_by_worker(
+                    self._clock, for_ms=for_ms, by=by, reason=reason
+                ),
+            ],
+        )
+
+    def _change(
+        self,
+        resource: str,
+        fields: Mapping[str, Any],
+        change: Mapping[str, Any],
+        *,
+        by: str,
+        reason: str,
+        if_revision: int | None,
+    ) -> None:
+        nonce = secrets.token_hex(8)
+        entry = capacity_changes.entry(self._clock, nonce, change, by=by, reason=reason)
+        pipeline = [
+            *capacity_pipelines.dropped(self._clock),
+            capacity_changes.guarded(fields, entry, if_revision=if_revision),
+        ]
+        try:
+            document = self._send(resource, pipeline, projection=None)
+        except StoreUnavailable:
+            with translated():
+                document = self._connection.majority(CAPACITY).find_one({"_id": resource}) or {}
+            if not _has_entry(document, nonce):
+                raise
+        if not _has_entry(document, nonce):
+            raise RevisionConflict(
+                f"capacity resource {resource!r}",
+                revision=int(document.get("revision", 0)),
+                expected=if_revision or 0,
+            )
+
+    def _update(self, resource: str, pipeline: Pipeline) -> ResourceState:
+        return _state(self._send(resource, pipeline, projection=_NO_HISTORY))
+
+    def _send(
+        self, resource: str, pipeline: Pipeline, *, projection: dict[str, int] | None
+    ) -> Document:
+        seen = [*pipeline, {"$set": {"seen_at": self._clock.now()}}]
+        for _ in range(2):
+            try:
+                with translated():
+                    document = self._resources.find_one_and_update(
+                        {"_id": resource},
+                        seen,
+                        projection=projection,
+                        upsert=True,
+                        return_document=ReturnDocument.AFTER,
+                    )
+            except DuplicateKeyError:
+                continue  # two first uses at once: the other one made it
+            if document is not None:
+                return document
+        raise InvariantViolation(f"resource {resource!r} was neither made nor found")
+
+    def _seen(self) -> Pipeline:
+        """The stages that show a document as an update would find it, with the time of reading."""
+        return [
+            *capacity_pipelines.dropped(self._clock),
+            {"$set": {"seen_at": self._clock.now()}},
+        ]
+
+    def _now(self) -> datetime:
+        rows = self._connection.database.aggregate(
+            [{"$documents": [{}]}, {"$project": {"now": self._clock.now()}}]
+        )
+        moment: datetime = next(iter(rows))["now"]
+        return moment
+
+
+def _has_entry(document: Document, nonce: str) -> bool:
+    return any(entry["id"] == nonce for entry in document.get("history", []))
+
+
+def _state(row: Document) -> ResourceState:
+    override = row.get("override") or {}
+    concurrency = row.get("max_concurrency")
+    return ResourceState(
+        name=row["_id"],
+        now=row["seen_at"],
+        revision=int(row["revision"]),
+        max_concurrency=None if concurrency is None else int(concurrency),
+        max_starts_per_second=row.get("max_starts_per_second"),
+        paused=row["paused"],
+        cooldown_until=row.get("cooldown_until"),
+        override_until=override.get("until"),
+        holders=tuple(
+            Held(owner=PermitOwner(**h["owner"]), since=h["since"], expires=h["expires"])
+            for h in row["holders"]
+        ),
+        reserved=tuple(r["workflow_id"] for r in row["reservations"]),
+        starts=tuple(row["starts"]),
+        line=int(row["line"]),
+        queued=int(row["queued"]),
+        hold_ms=row.get("hold_ms"),
+        granted=int(row["granted"]),
+        refused=int(row["refused"]),
+        history=tuple(from_stored(row.get("history") or [])[-limits.LIMIT_CHANGES_KEPT :]),
+    )

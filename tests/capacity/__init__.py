@@ -1,0 +1,1 @@
+"""Capacity: permits that hold under threads and deaths, lines in order, limits changed live."""

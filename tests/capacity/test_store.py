@@ -1,0 +1,278 @@
+"""The resource document: every update is atomic, for groups, and on the database's clock."""
+
+import random
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from kernel.errors import RevisionConflict
+from kernel.protocol.resources import PermitOwner
+from kernel.store import CapacityStore, Connection, StoreClock, ensure_schema
+
+LEASE_MS = 10_000
+R = "psp"
+
+
+@pytest.fixture
+def clock() -> StoreClock:
+    return StoreClock()
+
+
+@pytest.fixture
+def store(mongo_url: str, mongo_db_name: str, clock: StoreClock) -> Iterator[CapacityStore]:
+    connection = Connection(mongo_url, database=mongo_db_name)
+    ensure_schema(connection)
+    yield CapacityStore(connection, clock)
+    connection.close()
+
+
+def owner(n: int, *, token: str | None = None, step: str | None = "s") -> PermitOwner:
+    return PermitOwner(f"wf_{n}", step, token or f"token-{n}")
+
+
+def limit(store: CapacityStore, **values: object) -> None:
+    store.set_limits(R, values, by="t", reason="t", expires_ms=None, if_revision=None)
+
+
+def granted(store: CapacityStore, *owners: PermitOwner) -> list[bool]:
+    state = store.acquire(R, owners, lease_ms=LEASE_MS)
+    return [state.holds(each) for each in owners]
+
+
+def test_an_unlimited_resource_counts_its_holders(store: CapacityStore) -> None:
+    assert granted(store, owner(1), owner(2)) == [True, True]
+    state = store.read(R)
+    assert (len(state.holders), state.granted, state.refused, state.line) == (2, 2, 0, 0)
+
+
+def test_a_limit_set_later_counts_those_in_flight_and_lowering_ends_nobody(
+    store: CapacityStore,
+) -> None:
+    granted(store, owner(1), owner(2))
+    limit(store, max_concurrency=1)
+    assert granted(store, owner(1), owner(3)) == [True, False]
+    assert len(store.read(R).holders) == 2
+
+
+def test_a_group_is_granted_in_order_and_acquiring_again_only_renews(store: CapacityStore) -> None:
+    limit(store, max_concurrency=2)
+    assert granted(store, owner(1), owner(2), owner(3)) == [True, True, False]
+    assert granted(store, owner(1), owner(2)) == [True, True]
+    state = store.read(R)
+    assert (state.granted, state.refused) == (2, 1)
+
+
+def test_a_new_claim_is_a_new_owner(store: CapacityStore) -> None:
+    limit(store, max_concurrency=1)
+    assert granted(store, owner(1)) == [True]
+    assert granted(store, owner(1, token="later")) == [False]
+
+
+def test_a_late_release_frees_nobody_elses_permit(
+    store: CapacityStore, clock: StoreClock
+) -> None:
+    limit(store, max_concurrency=1)
+    granted(store, owner(1))
+    clock.offset_ms += LEASE_MS + 1
+    assert granted(store, owner(2)) == [True]
+    store.release(R, [owner(1)])
+    assert store.read(R).holds(owner(2))
+
+
+def test_an_expired_permit_is_back_and_a_renewed_one_is_not(
+    store: CapacityStore, clock: StoreClock
+) -> None:
+    limit(store, max_concurrency=1)
+    granted(store, owner(1))
+    clock.offset_ms += LEASE_MS - 1000
+    store.renew(["token-1"], lease_ms=LEASE_MS)
+    clock.offset_ms += LEASE_MS - 1000
+    assert granted(store, owner(2)) == [False]
+    clock.offset_ms += 2000
+    store.clear_line(R, store.read(R).line)
+    assert granted(store, owner(2)) == [True]
+
+
+def test_while_the_line_is_set_only_a_reservation_is_granted(store: CapacityStore) -> None:
+    limit(store, max_concurrency=1)
+    assert granted(store, owner(1), owner(2)) == [True, False]
+    store.release(R, [owner(1)])
+    assert granted(store, owner(3)) == [False], "a newcomer overtook the line"
+    assert store.reserve(R, ["wf_2", "wf_3"]).reserved == ("wf_2",)
+    assert granted(store, owner(3), owner(2)) == [False, True]
+    assert store.read(R).reserved == ()
+
+
+def test_a_line_is_cleared_only_as_it_was_read(store: CapacityStore) -> None:
+    limit(store, max_concurrency=1)
+    granted(store, owner(1), owner(2))
+    line = store.read(R).line
+    granted(store, owner(3))
+    assert not store.clear_line(R, line)
+    assert store.clear_line(R, store.read(R).line)
+    store.set_line(R)
+    assert store.read(R).line > 0
+
+
+def test_a_reservation_runs_out(store: CapacityStore, clock: StoreClock) -> None:
+    limit(store, max_concurrency=1)
+    assert store.reserve(R, ["wf_1"]).reserved == ("wf_1",)
+    assert store.read(R).places() == 0
+    clock.offset_ms += 5_001
+    assert store.read(R).places() == 1
+
+
+def test_leaving_and_coming_are_one_update(store: CapacityStore) -> None:
+    limit(store, max_concurrency=1)
+    granted(store, owner(1, step="a"))
+    state = store.acquire(
+        R, [owner(1, step="b")], lease_ms=LEASE_MS, leaving=[owner(1, step="a")]
+    )
+    assert [held.owner.step for held in state.holders] == ["b"]
+
+
+@pytest.mark.parametrize("rate", [0.5, 1.0, 2.0, 2.5, 7.0])
+def test_no_window_holds_more_starts_than_its_rate(
+    store: CapacityStore, clock: StoreClock, rate: float
+) -> None:
+    limit(store, max_starts_per_second=rate)
+    chance = random.Random(int(rate * 10))
+    starts = []
+    for n in range(60):
+        state = store.acquire(R, [owner(n)], lease_ms=LEASE_MS)
+        if state.holds(owner(n)):
+            starts.append(next(h.since for h in state.holders if h.owner == owner(n)))
+        store.clear_line(R, store.read(R).line)
+        clock.offset_ms += chance.choice([0, 1, 50, 200, 400])
+    count = -(-rate // 1)
+    window = timedelta(seconds=count / rate)
+    assert len(starts) >= 3
+    for first in starts:
+        assert sum(first <= other <= first + window for other in starts) <= count
+
+
+def test_a_start_that_was_not_used_is_given_back(store: CapacityStore) -> None:
+    limit(store, max_starts_per_second=1.0)
+    assert granted(store, owner(1)) == [True]
+    store.release(R, [owner(1)], unused=True)
+    assert granted(store, owner(2), owner(3)) == [True, False]
+    store.release(R, [owner(2)])
+    store.clear_line(R, store.read(R).line)
+    assert granted(store, owner(4)) == [False], "ending a call does not give its start back"
+
+
+def test_a_rate_set_later_knows_the_starts_before(store: CapacityStore) -> None:
+    granted(store, owner(1), owner(2))
+    limit(store, max_starts_per_second=2.0)
+    assert granted(store, owner(3)) == [False]
+
+
+def test_threads_never_hold_more_than_the_limit(store: CapacityStore) -> None:
+    limit(store, max_concurrency=3)
+    inside, most = 0, 0
+    lock = threading.Lock()
+
+    def work(n: int) -> int:
+        nonlocal inside, most
+        taken = 0
+        for i in range(12):
+            mine = owner(n * 100 + i)
+            if not store.acquire(R, [mine], lease_ms=LEASE_MS).holds(mine):
+                store.clear_line(R, store.read(R).line)
+                continue
+            with lock:
+                inside += 1
+                most = max(most, inside)
+            taken += 1
+            with lock:
+                inside -= 1
+            store.release(R, [mine])
+        return taken
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = sum(pool.map(work, range(8)))
+    state = store.read(R)
+    assert most <= 3
+    assert (state.granted, state.granted + state.refused) == (taken, 96)
+    assert state.holders == ()
+
+
+def test_an_override_falls_back_to_what_held_before_it(
+    store: CapacityStore, clock: StoreClock
+) -> None:
+    limit(store, max_concurrency=8, max_starts_per_second=2.0)
+    store.set_limits(
+        R, {"max_concurrency": 1}, by="ann", reason="night", expires_ms=60_000, if_revision=1
+    )
+    store.set_limits(
+        R, {"max_concurrency": 2}, by="bob", reason="more", expires_ms=90_000, if_revision=2
+    )
+    state = store.read(R, with_history=True)
+    assert (state.max_concurrency, state.max_starts_per_second) == (2, 2.0)
+    assert state.override_until is not None
+    assert [(e["by"], e["reason"]) for e in state.history[1:]] == [("ann", "night"), ("bob", "more")]
+    clock.offset_ms += 91_000
+    state = store.read(R)
+    assert (state.max_concurrency, state.override_until) == (8, None)
+    assert granted(store, *(owner(n) for n in range(2))) == [True, True]
+
+
+def test_a_change_for_good_ends_an_override(store: CapacityStore, clock: StoreClock) -> None:
+    limit(store, max_concurrency=8)
+    store.set_limits(
+        R, {"max_concurrency": 1}, by="", reason="", expires_ms=60_000, if_revision=None
+    )
+    limit(store, max_starts_per_second=5.0)
+    state = store.read(R)
+    assert (state.max_concurrency, state.override_until) == (8, None)
+
+
+def test_a_change_of_what_changed_meanwhile_is_refused_with_the_current_revision(
+    store: CapacityStore,
+) -> None:
+    limit(store, max_concurrency=8)
+    with pytest.raises(RevisionConflict) as refused:
+        store.set_paused(R, True, by="", reason="", if_revision=0)
+    assert refused.value.revision == 1
+    assert not store.read(R).paused
+
+
+def test_of_racing_changes_from_one_revision_one_wins(store: CapacityStore) -> None:
+    def change(n: int) -> bool:
+        try:
+            store.set_limits(
+                R, {"max_concurrency": n}, by=str(n), reason="", expires_ms=None, if_revision=0
+            )
+        except RevisionConflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        won = list(pool.map(change, range(1, 7)))
+    assert sum(won) == 1
+    assert store.read(R).max_concurrency == 1 + won.index(True)
+
+
+def test_a_cooldown_is_never_shortened_and_ends_when_told(
+    store: CapacityStore, clock: StoreClock
+) -> None:
+    store.set_cooldown(R, for_ms=60_000, by="", reason="", if_revision=None)
+    store.cool_down(R, for_ms=1_000, by="wf", reason="429")
+    until = store.read(R).cooldown_until
+    assert until is not None
+    assert until - store.read(R).now > timedelta(seconds=50)
+    assert granted(store, owner(1)) == [False]
+    store.set_cooldown(R, for_ms=0, by="", reason="", if_revision=None)
+    store.clear_line(R, store.read(R).line)
+    assert granted(store, owner(1)) == [True]
+
+
+def test_many_refusals_from_outside_leave_one_entry_a_cooldown(store: CapacityStore) -> None:
+    limit(store, max_concurrency=8)
+    for _ in range(5):
+        store.cool_down(R, for_ms=30_000, by="wf/step", reason="429")
+    state = store.read(R, with_history=True)
+    assert (state.revision, len(state.history)) == (2, 2)
