@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernel.definition.plan import Plan
+from kernel.definition.resources import resources_for
 from kernel.definition.step import Step
 from kernel.errors import DefinitionError
 
@@ -58,6 +59,14 @@ class Definition:
         self.prepare_context = _check_callable(plan, "prepare_context", prepare_context)
         self.workflow_resources = _check_callable(plan, "workflow_resources", workflow_resources)
         self.ports = ports
+
+    def named_for_workflow(self, value: Any) -> tuple[str, ...]:
+        """Return the resources one claim needs, sorted; `value` is what activities get as input.
+
+        Raises:
+            InvalidValue: the callable named something that is no resource.
+        """
+        return resources_for(self.workflow_resources, value)
 
     def __repr__(self) -> str:
         return f"Definition({self.plan.type!r}, steps={list(self.steps)!r})"

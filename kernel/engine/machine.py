@@ -12,6 +12,7 @@ from kernel.engine.committing import StopRequest
 from kernel.engine.hinting import HintWriter
 from kernel.engine.invoke import Invoker
 from kernel.engine.keeping import ClaimKeeper
+from kernel.engine.permits import PermitDesk
 from kernel.engine.threads import ActivityThreads
 from kernel.model import Wait
 from kernel.protocol.settling import Policy
@@ -30,6 +31,7 @@ class Machine:
     registry: Registry
     invoker: Invoker
     keeper: ClaimKeeper
+    permits: PermitDesk
     hints: HintWriter
     owner: str
     lease_ms: int

@@ -14,9 +14,10 @@ from kernel.engine.claims import HeldClaim
 from kernel.engine.committing import commit_held
 from kernel.engine.finalize import run_finalizer
 from kernel.engine.machine import Machine
+from kernel.engine.permits import ClaimPermits
 from kernel.engine.wave import WaveRunner
 from kernel.errors import StoreUnavailable
-from kernel.protocol import owning, readiness, settling, signaling
+from kernel.protocol import owning, queueing, readiness, settling, signaling
 from kernel.protocol.commit import Commit
 from kernel.protocol.holding import held_commit
 
@@ -27,13 +28,16 @@ def run_claim(machine: Machine, held: HeldClaim, definition: Definition) -> None
     On repeat: a claim is run once; the next one goes on from what was committed.
     On crash: the lease runs out and any worker goes on from the last commit.
     """
-    wave = WaveRunner(machine, held, definition)
+    permits = ClaimPermits(machine.permits, held, definition)
+    wave = WaveRunner(machine, held, definition, permits)
     with machine.keeper.keeping(held.live):
         while not held.ended:
             if machine.is_stopping():
                 commit_held(machine.store, held, owning.hand_back(held.instance))
                 break
-            _advance(machine, held, definition, wave)
+            _advance(machine, held, definition, wave, permits)
+        if held.instance.claim_token is None or held.live.lost.is_set():
+            permits.give_back_all()
     instance = held.instance
     if instance.claim_token is None or held.live.lost.is_set():
         # A claim abandoned in a hung call keeps its entry: that is how its end is noticed.
@@ -43,7 +47,13 @@ def run_claim(machine: Machine, held: HeldClaim, definition: Definition) -> None
         _look_into_inbox(machine, held)
 
 
-def _advance(machine: Machine, held: HeldClaim, definition: Definition, wave: WaveRunner) -> None:
+def _advance(
+    machine: Machine,
+    held: HeldClaim,
+    definition: Definition,
+    wave: WaveRunner,
+    permits: ClaimPermits,
+) -> None:
     signalled = _signalled(machine, held)
     if signalled is not None:
         commit_held(machine.store, held, signalled)
@@ -51,9 +61,14 @@ def _advance(machine: Machine, held: HeldClaim, definition: Definition, wave: Wa
     action = readiness.next_action(held.instance, held.now, max_recoveries=machine.max_recoveries)
     match action:
         case readiness.RunFinalizer():
+            permits.give_back_all()  # a finalizer needs none, and may take its time
             run_finalizer(machine, held, definition)
         case readiness.RunWave(steps):
-            wave.run(steps)
+            refused = permits.take_for_workflow()
+            if refused is None:
+                wave.run(steps)
+            elif commit_held(machine.store, held, queueing.defer_workflow(held.instance, refused)):
+                permits.look_again(refused)
         case readiness.GiveUpLost(step):
             wave.give_up(step)
         case _:

@@ -19,11 +19,13 @@ from kernel.engine.claims import HeldClaim
 from kernel.engine.committing import commit_held, mark_held
 from kernel.engine.invoke import Hung
 from kernel.engine.machine import Machine
+from kernel.engine.permits import ClaimPermits
 from kernel.errors import ValueTooLarge
-from kernel.protocol import beginning, homecoming
+from kernel.protocol import beginning, homecoming, queueing
 from kernel.protocol.apply import apply_changes
 from kernel.protocol.coming_home import home_alone, home_last
 from kernel.protocol.outcomes import Canceled, Completed, Failed, Outcome
+from kernel.protocol.resources import Refusal
 
 #: Outputs smaller than this cannot make a document too large in any plan of allowed length.
 _SMALL_OUTPUT_BYTES: Final = 8 * 1024
@@ -34,16 +36,32 @@ _LEAVING_SECONDS: Final = 1.0
 class WaveRunner:
     """Runs waves of one claim until no next step begins in the same write."""
 
-    def __init__(self, machine: Machine, held: HeldClaim, definition: Definition) -> None:
+    def __init__(
+        self, machine: Machine, held: HeldClaim, definition: Definition, permits: ClaimPermits
+    ) -> None:
         self._machine = machine
         self._held = held
         self._definition = definition
+        self._permits = permits
+        #: The next step, where its permits were refused in the last write of a wave.
+        self._put_off: dict[str, Refusal] = {}
 
     def run(self, steps: tuple[str, ...]) -> None:
-        """Begin these steps and run waves until the loop has to decide again."""
-        begun = commit_held(
-            self._machine.store, self._held, beginning.begin(self._held.instance, steps)
-        )
+        """Begin these steps and run waves until the loop has to decide again.
+
+        Those whose permits are refused are put off in the same write; where all are, the claim
+        ends with it.
+        """
+        refused = self._permits.take(steps)
+        steps = tuple(name for name in steps if name not in refused)
+        if steps:
+            commit = beginning.begin(self._held.instance, steps, refused)
+        else:
+            commit = queueing.defer(self._held.document, refused, self._held.now)
+        begun = commit_held(self._machine.store, self._held, commit)
+        if not begun:
+            self._give_back(steps)
+        self._permits.look_again(refused)
         while begun and steps and not self._held.ended:
             steps = self._run_begun(steps)
 
@@ -109,17 +127,24 @@ class WaveRunner:
         if isinstance(outcome, Hung):
             return ()
         held.live.left(step)
-        with held.lock:
-            away.discard(step)
-            if held.live.lost.is_set():
-                held.ended = True
-                return ()
-            if isinstance(outcome, Canceled):
-                held.live.cancel_calls("canceled")
-            return self._come_home(step, outcome, wave, last=not away)
+        self._put_off = {}
+        try:
+            with held.lock:
+                away.discard(step)
+                if held.live.lost.is_set():
+                    held.ended = True
+                    return ()
+                if isinstance(outcome, Canceled):
+                    held.live.cancel_calls("canceled")
+                return self._come_home(step, outcome, wave, last=not away)
+        finally:
+            self._permits.give_back(step)
+            self._permits.look_again(self._put_off)
 
     def _invoke(self, step: str, cancelled: Cancellation) -> Outcome | Hung:
         policy = self._definition.steps[step]
+        if (unnamed := self._permits.failure_of(step)) is not None:
+            return unnamed
         ports = self._machine.ports(self._definition)
 
         def call() -> Any:
@@ -161,18 +186,34 @@ class WaveRunner:
         if not last:
             commit_held(self._machine.store, held, home_alone(held.instance, step, changes).commit)
             return ()
-        home = home_last(
+        settled = partial(
+            home_last,
             held.instance,
             held.document,
             step,
             changes,
             wave=wave,
-            now=held.now,
             policy=self._machine.policy(self._definition),
         )
-        if not commit_held(self._machine.store, held, home.commit, home.document):
+        home = settled(now=held.now)
+        refused = self._permits.take(home.begins, leaving=step)
+        if refused:
+            home = settled(now=held.now, refused=refused)
+        try:
+            is_home = commit_held(self._machine.store, held, home.commit, home.document)
+        except ValueTooLarge:
+            self._give_back(home.begins)
+            raise
+        if not is_home:
+            self._give_back(home.begins)
             return ()
+        self._put_off = refused
         return home.begins
+
+    def _give_back(self, steps: tuple[str, ...]) -> None:
+        """Give back what was taken for steps that did not begin."""
+        for name in steps:
+            self._permits.give_back(name, unused=True)
 
     def _fitting(self, step: str, outcome: Outcome) -> Outcome:
         """Refuse an output with which the instance would outgrow its document."""

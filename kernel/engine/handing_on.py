@@ -1,0 +1,124 @@
+"""Hands freed places of a resource to those next in line (design 2.5).
+
+| killed between | facts left | who completes it |
+|---|---|---|
+| release / reserve | a free place, the line set | tick, within a second |
+| reserve / hand on | a reservation for one that is not due | it runs out in 5 s, then tick |
+| hand on / push | due, in no lane | the lanes' own repair: polling, reconcile |
+
+A waiter that needs several resources is handed on to only when all of them have a place for it, so
+that nothing is kept idle and nobody bounces between two lines.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from kernel.engine.hinting import HintWriter, as_ms
+from kernel.errors import HintsUnavailable
+from kernel.hints import Candidate
+from kernel.protocol import queueing
+from kernel.protocol.resources import ResourceState
+from kernel.store import CapacityStore, Waiters
+from kernel.store.waiters import Standing
+
+log: Final = logging.getLogger("baton.capacity")
+
+#: Waiters looked at beyond the free places, for those whose other resources are full.
+_LOOK_FURTHER: Final = 20
+
+
+class HandingOn:
+    """Gives free places to waiters; safe to repeat, and for many processes at once."""
+
+    def __init__(self, store: CapacityStore, waiters: Waiters, hints: HintWriter) -> None:
+        self._store = store
+        self._waiters = waiters
+        self._hints = hints
+
+    def hand_on(self, resource: str, state: ResourceState | None = None) -> int:
+        """Hand every free place on; return how many waiters may go on.
+
+        `state` is the resource as just read or written. A line that nobody stands in is cleared, if
+        no refusal came since it was read.
+
+        Raises:
+            StoreUnavailable: whoever looks next does it again.
+        """
+        if state is None:
+            state = self._store.read(resource)
+        places = state.places()
+        if not places:
+            return 0
+        standing = self._waiters.first(resource, limit=places + _LOOK_FURTHER)
+        if not standing:
+            if state.line:
+                self._store.clear_line(resource, state.line)
+            return 0
+        chosen = self._chosen(resource, standing, places)
+        if chosen:
+            reserved = self._store.reserve(resource, [each.workflow_id for each in chosen]).reserved
+            chosen = [each for each in chosen if each.workflow_id in reserved]
+            self._let_go(chosen)
+        return len(chosen)
+
+    def hand_on_all(self, *, limit: int) -> int:
+        """Hand on for every resource somebody waits for; return how many waiters may go on."""
+        return sum(self.hand_on(state.name, state) for state in self._store.in_line(limit=limit))
+
+    def release_claims(self, tokens: Sequence[str]) -> int:
+        """Give back whatever permits these ended claims left; return how many."""
+        found = self._store.held_by(tokens)
+        for resource, owners in found.items():
+            self.hand_on(resource, self._store.release(resource, owners))
+        return sum(map(len, found.values()))
+
+    def look_again(self, resources: Iterable[str]) -> None:
+        """Look once more after somebody was put off: a place may have come free meanwhile."""
+        for state in self._store.read_all(list(resources)).values():
+            if not state.line:
+                self._store.set_line(state.name)
+            if state.places():
+                self.hand_on(state.name, state)
+
+    def _chosen(
+        self, resource: str, standing: Sequence[Standing], places: int
+    ) -> list[Standing]:
+        chosen: list[Standing] = []
+        for waiter in standing:
+            if len(chosen) == places:
+                break
+            if self._others_reserved(waiter, waiter.needs - {resource}):
+                chosen.append(waiter)
+        return chosen
+
+    def _others_reserved(self, waiter: Standing, others: frozenset[str]) -> bool:
+        """Keep a place in every other resource a waiter needs, or in none."""
+        kept: list[str] = []
+        for name in sorted(others):
+            if waiter.workflow_id not in self._store.reserve(name, [waiter.workflow_id]).reserved:
+                for each in kept:
+                    self._store.unreserve(each, [waiter.workflow_id])
+                return False
+            kept.append(name)
+        return True
+
+    def _let_go(self, waiters: Sequence[Standing]) -> None:
+        self._waiters.hand_on(
+            [queueing.hand_on(w.workflow_id, w.revision, w.steps) for w in waiters]
+        )
+        by_queue: dict[str, list[Candidate]] = defaultdict(list)
+        for waiter in waiters:
+            # Due since it was put off: among candidates of one lane the longest wait goes first.
+            at_ms = as_ms(waiter.since)
+            by_queue[waiter.queue].append(Candidate(waiter.workflow_id, waiter.priority, at_ms))
+        for queue, candidates in by_queue.items():
+            with suppress(HintsUnavailable):
+                self._hints.hints.push_all(queue, candidates)
+            self._hints.ring(queue)
+
+
