@@ -8,6 +8,7 @@ replaced at any moment. The kernel knows no web framework and no task queue: a h
 
 from __future__ import annotations
 
+from kernel.capacity import UNCHANGED, Capacity
 from kernel.config import KernelConfig
 from kernel.context import ActivityContext, Cancellation, FinalizerContext
 from kernel.definition import Definition, OnFailed, Plan, RetryPolicy, Step
@@ -22,6 +23,7 @@ from kernel.errors import (
     NotAReplicaSet,
     NotAvailable,
     NotFound,
+    RevisionConflict,
     StepTimeout,
     StoreUnavailable,
     Unavailable,
@@ -35,13 +37,17 @@ from kernel.json_values import check_json
 from kernel.keeper import ClaimSlots, Keeper
 from kernel.model import (
     BlockedOn,
+    Holder,
     InstanceStatus,
+    LimitChange,
     Priority,
     Reason,
+    ResourceStatus,
     Resume,
     Signal,
     StepState,
     StepStatus,
+    Waiter,
     WorkflowInstance,
 )
 from kernel.protocol.starting import workflow_id_of
@@ -52,15 +58,18 @@ from kernel.slot import WorkerSlot
 from kernel.store import WorkerBeat
 
 __all__ = [
+    "UNCHANGED",
     "ActivityContext",
     "BlockedOn",
     "Cancellation",
+    "Capacity",
     "ClaimSlots",
     "Definition",
     "DefinitionError",
     "Explanation",
     "FinalizerContext",
     "HintsUnavailable",
+    "Holder",
     "InstanceStatus",
     "InvalidValue",
     "InvariantViolation",
@@ -68,6 +77,7 @@ __all__ = [
     "Kernel",
     "KernelConfig",
     "KernelError",
+    "LimitChange",
     "NonRetryable",
     "NotAReplicaSet",
     "NotAvailable",
@@ -78,8 +88,10 @@ __all__ = [
     "Progress",
     "Reason",
     "Reconciled",
+    "ResourceStatus",
     "Resume",
     "RetryPolicy",
+    "RevisionConflict",
     "Signal",
     "Sleep",
     "StartResult",
@@ -93,6 +105,7 @@ __all__ = [
     "UsageError",
     "ValueTooLarge",
     "WaitForSignal",
+    "Waiter",
     "WorkerBeat",
     "WorkerSlot",
     "WorkflowCanceled",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kernel import limits
-from kernel.errors import NotAvailable, StepTimeout, WorkflowCanceled
+from kernel.directives import Seconds, as_seconds
+from kernel.errors import StepTimeout, WorkflowCanceled
 from kernel.json_values import check_json
 from kernel.model import Resume
 
@@ -67,17 +69,23 @@ class NoStream:
 
 
 class ActivityCapacity:
-    """Capacity as an activity may influence it; part of a later version."""
+    """Capacity as an activity may influence it."""
 
-    def cooldown(self, resource: str, seconds: float) -> None:  # noqa: ARG002 - the face of design 9
-        """Close a resource for a while, e.g. after a 429.
+    def __init__(self, cool_down: Callable[[str, int], None] | None = None) -> None:
+        self._cool_down = cool_down
+
+    def cooldown(self, resource: str, seconds: Seconds) -> None:
+        """Let nothing start on a resource for a while, e.g. after a 429 with its Retry-After.
+
+        A longer cooldown in force stays. What runs goes on, this call too.
 
         Raises:
-            NotAvailable: always, until capacity limits exist.
+            InvalidValue: no resource name, or no time.
+            StoreUnavailable: not known; repeating is safe.
         """
-        raise NotAvailable(
-            f"cooldown of {resource!r}: capacity limits are not part of this version"
-        )
+        for_ms = math.ceil(1000 * as_seconds(seconds, what="cooldown"))
+        if self._cool_down is not None and for_ms:
+            self._cool_down(resource, for_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

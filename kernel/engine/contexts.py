@@ -8,7 +8,7 @@ import time
 from typing import Any, Final
 
 from kernel import limits
-from kernel.context import ActivityContext, Cancellation, FinalizerContext
+from kernel.context import ActivityCapacity, ActivityContext, Cancellation, FinalizerContext
 from kernel.definition import Definition
 from kernel.engine.claims import HeldClaim
 
@@ -16,7 +16,13 @@ log: Final = logging.getLogger("baton.activity")
 
 
 def activity_context(
-    held: HeldClaim, definition: Definition, step: str, *, ports: Any, cancelled: Cancellation
+    held: HeldClaim,
+    definition: Definition,
+    step: str,
+    *,
+    ports: Any,
+    cancelled: Cancellation,
+    capacity: ActivityCapacity,
 ) -> ActivityContext:
     """Return the context of one call of a step that has begun."""
     instance = held.instance
@@ -34,6 +40,7 @@ def activity_context(
         deadline=time.monotonic() + definition.steps[step].timeout_seconds,
         cancelled=cancelled,
         ports=ports,
+        capacity=capacity,
         log=logging.LoggerAdapter(
             log,
             {

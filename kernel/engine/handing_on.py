@@ -63,7 +63,7 @@ class HandingOn:
         if chosen:
             reserved = self._store.reserve(resource, [each.workflow_id for each in chosen]).reserved
             chosen = [each for each in chosen if each.workflow_id in reserved]
-            self._let_go(chosen)
+            self._let_go(chosen, as_ms(state.now))
         return len(chosen)
 
     def hand_on_all(self, *, limit: int) -> int:
@@ -85,9 +85,7 @@ class HandingOn:
             if state.places():
                 self.hand_on(state.name, state)
 
-    def _chosen(
-        self, resource: str, standing: Sequence[Standing], places: int
-    ) -> list[Standing]:
+    def _chosen(self, resource: str, standing: Sequence[Standing], places: int) -> list[Standing]:
         chosen: list[Standing] = []
         for waiter in standing:
             if len(chosen) == places:
@@ -107,18 +105,16 @@ class HandingOn:
             kept.append(name)
         return True
 
-    def _let_go(self, waiters: Sequence[Standing]) -> None:
+    def _let_go(self, waiters: Sequence[Standing], now_ms: int) -> None:
         self._waiters.hand_on(
             [queueing.hand_on(w.workflow_id, w.revision, w.steps) for w in waiters]
         )
         by_queue: dict[str, list[Candidate]] = defaultdict(list)
-        for waiter in waiters:
-            # Due since it was put off: among candidates of one lane the longest wait goes first.
-            at_ms = as_ms(waiter.since)
+        for place, waiter in enumerate(waiters):
+            # In the order of the line, and all due at once.
+            at_ms = now_ms - len(waiters) + place
             by_queue[waiter.queue].append(Candidate(waiter.workflow_id, waiter.priority, at_ms))
         for queue, candidates in by_queue.items():
             with suppress(HintsUnavailable):
                 self._hints.hints.push_all(queue, candidates)
             self._hints.ring(queue)
-
-

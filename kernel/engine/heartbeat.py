@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from kernel.engine.claims import LiveClaim
+from kernel.engine.renewing import LeaseRenewal
 from kernel.errors import KernelError
-from kernel.store.port import Instances
 
 log: Final = logging.getLogger("baton.heartbeat")
 
@@ -27,8 +27,8 @@ _RETRY_SECONDS: Final = 1.0
 class Heartbeat:
     """One renewing thread, alive while this process holds claims."""
 
-    def __init__(self, store: Instances, *, lease_ms: int) -> None:
-        self._store = store
+    def __init__(self, renewal: LeaseRenewal, *, lease_ms: int) -> None:
+        self._renewal = renewal
         self._lease_ms = lease_ms
         self._claims: dict[str, LiveClaim] = {}
         self._changed = threading.Condition()
@@ -78,7 +78,7 @@ class Heartbeat:
         with self._changed:
             claims = list(self._claims.values())
         try:
-            lost = renew_claims(self._store, claims, lease_ms=self._lease_ms)
+            lost = renew_claims(self._renewal, claims)
         except KernelError as exc:
             log.warning("renewing %d claims: %s", len(claims), exc)
             return min(_RETRY_SECONDS, self._lease_ms / 3000)
@@ -94,9 +94,10 @@ class Heartbeat:
         claim.lose()
 
 
-def renew_claims(store: Instances, claims: list[LiveClaim], *, lease_ms: int) -> list[LiveClaim]:
+def renew_claims(renewal: LeaseRenewal, claims: list[LiveClaim]) -> list[LiveClaim]:
     """Renew the claims that are not past their deadline; return those that are lost."""
     now = time.monotonic()
     wanted = [claim for claim in claims if claim.deadline > now]
-    lost = store.renew([(c.workflow_id, c.token) for c in wanted], lease_ms=lease_ms)
+    known_lost = {claim.token for claim in wanted if claim.lost.is_set()}
+    lost = renewal.renew([(c.workflow_id, c.token) for c in wanted], known_lost=known_lost)
     return [claim for claim in wanted if claim.token in lost]

@@ -18,7 +18,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from kernel.context import ActivityCapacity
 from kernel.definition import Definition, RetryPolicy
+from kernel.definition.resources import check_resource
 from kernel.engine.claims import HeldClaim
 from kernel.engine.handing_on import HandingOn
 from kernel.engine.invoke import failure
@@ -26,7 +28,7 @@ from kernel.errors import KernelError, StoreUnavailable
 from kernel.protocol import spans
 from kernel.protocol.outcomes import Failed, Outcome
 from kernel.protocol.resources import PermitOwner, Refusal, ResourceState, refusal
-from kernel.store import CapacityStore, Waiters
+from kernel.store import CapacityStore, PermitGroups, Waiters
 
 log: Final = logging.getLogger("baton.capacity")
 
@@ -39,9 +41,9 @@ class PermitDesk:
     """What taking permits shares in one process."""
 
     store: CapacityStore
+    groups: PermitGroups
     waiters: Waiters
     handing_on: HandingOn
-    lease_ms: int
 
 
 class ClaimPermits:
@@ -66,15 +68,13 @@ class ClaimPermits:
             return None
         return self._take(WORKFLOW, self._names(WORKFLOW), {})
 
-    def take(
-        self, steps: Sequence[str], *, leaving: str | None = None
-    ) -> dict[str, Refusal]:
+    def take(self, steps: Sequence[str], *, leaving: str | None = None) -> dict[str, Refusal]:
         """Take the permits of steps that are about to begin; return those that were refused.
 
         `leaving` is a step that has come home: what both name passes on in one update.
         """
         refused: dict[str, Refusal] = {}
-        passing = {name: leaving for name in self._of(leaving)} if leaving is not None else {}
+        passing = dict.fromkeys(self._of(leaving), leaving) if leaving is not None else {}
         for step in steps:
             names = self._names(step)
             if names and (why := self._take(step, names, passing)) is not None:
@@ -88,7 +88,7 @@ class ClaimPermits:
         """
         for name in sorted(self._of(step)):
             try:
-                state = self._desk.store.release(name, [self._owner(step)], unused=unused)
+                state = self._desk.groups.release(name, self._owner(step), unused=unused)
             except StoreUnavailable as exc:
                 log.warning("permit of %s not given back yet: %s", name, exc)
                 continue
@@ -112,6 +112,16 @@ class ClaimPermits:
                 self._desk.handing_on.look_again(sorted(names))
             except StoreUnavailable as exc:
                 log.info("tick looks instead: %s", exc)
+
+    def for_activity(self, step: str) -> ActivityCapacity:
+        """Return what a step's activity may do to resources."""
+        by = f"{self._held.live.workflow_id}/{step}"
+
+        def cool_down(resource: str, for_ms: int) -> None:
+            name = check_resource(resource)
+            self._desk.store.cool_down(name, for_ms=for_ms, by=by, reason="told so outside")
+
+        return ActivityCapacity(cool_down)
 
     def _names(self, step: str | None) -> tuple[str, ...]:
         """Return the resources of a step; naming nothing usable fails the step, not the worker."""
@@ -153,18 +163,16 @@ class ClaimPermits:
     def _ask(self, step: str | None, name: str, passing: Mapping[str, str]) -> ResourceState | None:
         """Ask for one permit, again after a lost answer; None means that nobody can tell."""
         owner = self._owner(step)
-        leaving = [self._owner(passing[name])] if name in passing else []
+        leaving = self._owner(passing[name]) if name in passing else None
         with self._lock:
             self._taken[step].add(name)  # before the answer, which may be lost
         for _ in range(2):
             try:
-                state = self._desk.store.acquire(
-                    name, [owner], lease_ms=self._desk.lease_ms, leaving=leaving
-                )
+                state = self._desk.groups.acquire(name, owner, leaving=leaving)
                 if not state.holds(owner) and state.places() and self._is_first(step, name):
                     # Only the line refused, and nobody stands before us in it.
                     self._desk.store.reserve(name, [owner.workflow_id])
-                    state = self._desk.store.acquire(name, [owner], lease_ms=self._desk.lease_ms)
+                    state = self._desk.groups.acquire(name, owner)
             except StoreUnavailable as exc:
                 log.warning("asking for a permit of %s: %s", name, exc)
                 self._held.live.working()

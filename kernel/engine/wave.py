@@ -150,7 +150,12 @@ class WaveRunner:
         def call() -> Any:
             # Built inside the door, so that an input its model refuses is the step's own failure.
             context = contexts.activity_context(
-                self._held, self._definition, step, ports=ports, cancelled=cancelled
+                self._held,
+                self._definition,
+                step,
+                ports=ports,
+                cancelled=cancelled,
+                capacity=self._permits.for_activity(step),
             )
             return policy.activity(context)
 

@@ -15,10 +15,10 @@ from typing import Final
 
 from kernel.engine.claims import LiveClaim
 from kernel.engine.heartbeat import renew_claims
+from kernel.engine.renewing import LeaseRenewal
 from kernel.errors import KernelError
 from kernel.keeper.processes import Process
 from kernel.keeper.slots import ClaimSlots, PublishedClaim
-from kernel.store.port import Instances
 
 log: Final = logging.getLogger("baton.keeper")
 
@@ -29,14 +29,15 @@ _LOOK_SECONDS: Final = 0.1
 class ChildKeeper:
     """Takes the place of the heartbeat thread in a worker's child."""
 
-    def __init__(self, slots: ClaimSlots, index: int, *, store: Instances, lease_ms: int) -> None:
+    def __init__(
+        self, slots: ClaimSlots, index: int, *, renewal: LeaseRenewal, lease_ms: int
+    ) -> None:
         self._slots = slots
         self._index = index
         self._process = Process.current()
         self._lease = lease_ms / 1000
         self._claims: dict[str, LiveClaim] = {}
-        self._store = store
-        self._lease_ms = lease_ms
+        self._renewal = renewal
         self._renewed = 0.0
         self._taken = 0
         self._changed = threading.Condition()
@@ -116,7 +117,7 @@ class ChildKeeper:
         self._renewed = time.monotonic()
         log.warning("the keeper is silent: renewing %d claims here", len(claims))
         try:
-            for claim in renew_claims(self._store, claims, lease_ms=self._lease_ms):
+            for claim in renew_claims(self._renewal, claims):
                 _lose(claim)
         except KernelError as exc:
             log.warning("renewing %d claims: %s", len(claims), exc)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from kernel.engine.handing_on import HandingOn
 from kernel.engine.hinting import HintWriter
 from kernel.protocol import owning
 from kernel.store import InstanceStore
@@ -13,9 +14,15 @@ log: Final = logging.getLogger("baton.keeper")
 
 
 def free_claim(
-    store: InstanceStore, hints: HintWriter, *, workflow_id: str, token: str, culprit: str | None
+    store: InstanceStore,
+    hints: HintWriter,
+    handing_on: HandingOn,
+    *,
+    workflow_id: str,
+    token: str,
+    culprit: str | None,
 ) -> bool:
-    """Give a dead holder's claim back at once; tell whether it still held it.
+    """Give a dead holder's claim and permits back at once; tell whether it still held the claim.
 
     `culprit` names the step its death is blamed on; without one, every running step is suspected,
     with `NOBODY` none is.
@@ -24,6 +31,7 @@ def free_claim(
     Raises:
         StoreUnavailable: not known; try again.
     """
+    handing_on.release_claims([token])
     stored = store.read(workflow_id)
     if stored is None or stored.instance.claim_token != token:
         return False

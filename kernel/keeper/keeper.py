@@ -14,7 +14,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
+from kernel.engine.handing_on import HandingOn
 from kernel.engine.hinting import HintWriter
+from kernel.engine.renewing import LeaseRenewal
 from kernel.errors import KernelError
 from kernel.keeper.freeing import free_claim
 from kernel.keeper.processes import Process
@@ -58,6 +60,8 @@ class Keeper:
         slots: ClaimSlots,
         *,
         store: InstanceStore,
+        renewal: LeaseRenewal,
+        handing_on: HandingOn,
         beats: WorkerBeats,
         hints: HintWriter,
         owner: str,
@@ -70,6 +74,8 @@ class Keeper:
         self._bounded = bounded
         self._duty_seconds = min(_DUTY_SECONDS, lease_ms / 3000)
         self._store = store
+        self._renewal = renewal
+        self._handing_on = handing_on
         self._beats = beats
         self._hints = hints
         self._owner = owner
@@ -134,6 +140,7 @@ class Keeper:
                 free_claim(
                     self._store,
                     self._hints,
+                    self._handing_on,
                     workflow_id=claim.workflow_id,
                     token=claim.token,
                     culprit=reason.culprit_of(claim.token),
@@ -148,7 +155,7 @@ class Keeper:
         self._next_renewal = now + min(_SILENT_RETRY_SECONDS, self._lease_ms / 3000)
         alive = [child for child in children if not child.process.is_dead()]
         claims = [(c.workflow_id, c.token) for child in alive for c in child.claims]
-        lost = self._store.renew(claims, lease_ms=self._lease_ms)
+        lost = self._renewal.renew(claims, known_lost=self._lost_since)
         self._next_renewal = now + self._lease_ms / 3000
         self._lost_since = {token: self._lost_since.get(token, now) for token in lost}
         for child in alive:

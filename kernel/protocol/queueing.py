@@ -53,7 +53,7 @@ def defer_workflow(instance: WorkflowInstance, refused: Refusal) -> Commit:
         "blocked_on": blocked_record(refused, since),
         "queued_since": since,
     }
-    return held_commit(instance, "defer", changes, steps=tuple(interrupted), releases=True)
+    return held_commit(instance, "defer workflow", changes, steps=tuple(interrupted), releases=True)
 
 
 def hand_on(workflow_id: str, revision: int, steps: Sequence[str]) -> Commit:

@@ -154,6 +154,7 @@ def _binding(instance: WorkflowInstance, sleepers: tuple[str, ...]) -> Expressio
         {
             "reason": FieldValue(f"{path}.reason"),
             "resources": Lit(sorted({each for b in blocked for each in b.resources})),
+            "needs": Lit(sorted({each for b in blocked for each in b.needs})),
             "step": Lit(first),
             "since": FieldValue(f"{path}.since"),
             "until": FieldValue(f"{path}.until"),

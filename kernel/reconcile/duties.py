@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kernel.engine.hinting import HintWriter
+from kernel.engine.permits import PermitDesk
 from kernel.errors import KernelError
-from kernel.reconcile import lost_candidates
+from kernel.reconcile import ended_permits, lost_candidates
 from kernel.reconcile.due_waits import activate_due_waits
 from kernel.reconcile.pending_signals import match_pending_signals
 from kernel.reconcile.turn import Turn
@@ -56,6 +57,7 @@ class Reconciler:
         hints: HintWriter,
         inbox: SignalInbox,
         delivery: SignalDelivery,
+        permits: PermitDesk,
         holder: str,
     ) -> None:
         self._leases = leases
@@ -67,6 +69,9 @@ class Reconciler:
             ),
             "pending_signals": lambda: match_pending_signals(
                 inbox, delivery, leases, duty=DUTY, holder=holder, limit=_BOUND
+            ),
+            ended_permits.PART: lambda: ended_permits.free_ended_permits(
+                permits, leases, duty=DUTY, holder=holder, limit=_BOUND
             ),
         }
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from kernel import limits
+from kernel.engine.handing_on import HandingOn
 from kernel.engine.hinting import HintWriter, as_ms
 from kernel.errors import HintsUnavailable
 from kernel.hints import NoHints
@@ -39,19 +40,25 @@ class Ticker:
         scan: InstanceScan,
         instances: GroupedInstances,
         hints: HintWriter,
+        handing_on: HandingOn,
         rebuild: Callable[[], Reconciled],
     ) -> None:
         self._store = store
         self._scan = scan
         self._instances = instances
         self._hints = hints
+        self._handing_on = handing_on
         self._rebuild = rebuild
 
     def tick(self, queues: Iterable[str]) -> int:
         """Look at what is due now; return how many instances were woken or put into their lane.
 
-        On repeat, or twice at once: harmless.
+        Free permits and start slots are handed on first: their waiters may be due at once. On
+        repeat, or twice at once: harmless.
         """
+        return self._handing_on.hand_on_all(limit=_BOUND) + self._look(queues)
+
+    def _look(self, queues: Iterable[str]) -> int:
         if isinstance(self._hints.hints, NoHints):
             return activate_due_waits(self._scan, self._instances, self._hints, limit=_BOUND).found
         try:

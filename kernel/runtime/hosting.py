@@ -32,6 +32,8 @@ class Hosting:
         return Keeper(
             slots,
             store=self._parts.store,
+            renewal=self._parts.renewal,
+            handing_on=self._parts.permits.handing_on,
             beats=self._parts.beats,
             hints=self._parts.hints,
             owner=self._parts.owner,
@@ -58,6 +60,7 @@ class Hosting:
                 freed += free_claim(
                     self._parts.store,
                     self._parts.hints,
+                    self._parts.permits.handing_on,
                     workflow_id=claim.workflow_id,
                     token=claim.token,
                     culprit=None,

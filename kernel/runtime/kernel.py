@@ -28,8 +28,8 @@ class Kernel(InPages, Inspecting, Hosting):
 
     def __init__(self, config: KernelConfig, *, child: SlotOfChild | None = None) -> None:
         self.config = config
-        self.capacity = Capacity()
         self._parts = build_parts(config, child)
+        self.capacity = Capacity(self._parts.permits)
         self.owner = self._parts.owner
         self.registry = self._parts.registry
         self.clock = self._parts.clock

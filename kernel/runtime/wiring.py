@@ -16,11 +16,14 @@ from typing import Final
 from kernel.config import KernelConfig
 from kernel.definition import Registry
 from kernel.engine.drain import Drain
+from kernel.engine.handing_on import HandingOn
 from kernel.engine.heartbeat import Heartbeat
 from kernel.engine.hinting import HintWriter
 from kernel.engine.invoke import Invoker
 from kernel.engine.keeping import ClaimKeeper
 from kernel.engine.machine import Machine
+from kernel.engine.permits import PermitDesk
+from kernel.engine.renewing import LeaseRenewal
 from kernel.engine.taking import Taker
 from kernel.hints import Hints, NoHints, RedisHints
 from kernel.keeper import ChildKeeper, ClaimSlots
@@ -28,13 +31,16 @@ from kernel.publish import Publisher
 from kernel.reconcile import Reconciler, Ticker
 from kernel.signals import SignalDelivery
 from kernel.store import (
+    CapacityStore,
     Connection,
     DutyLeases,
     GroupedInstances,
     InstanceScan,
     InstanceStore,
+    PermitGroups,
     SignalInbox,
     StoreClock,
+    Waiters,
     WorkerBeats,
 )
 
@@ -57,6 +63,8 @@ class Parts:
     scan: InstanceScan
     leases: DutyLeases
     beats: WorkerBeats
+    permits: PermitDesk
+    renewal: LeaseRenewal
     hints: HintWriter
     publisher: Publisher
     delivery: SignalDelivery
@@ -80,19 +88,16 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
     # After the hints, whose URL may be refused: a client of MongoDB would have to be closed.
     connection = Connection(config.mongo_url, database=config.database)
     store = InstanceStore(connection, clock, group_max=config.group_commits)
-    scan = InstanceScan(connection, clock)
-    beats = WorkerBeats(connection, clock)
-    keeper = _claim_keeper(config, store, child)
+    scan, beats = InstanceScan(connection, clock), WorkerBeats(connection, clock)
+    permits = _permits(config, connection, clock, hints)
+    renewal = LeaseRenewal(store, permits.store, lease_ms=config.lease_ms)
+    keeper = _claim_keeper(config, renewal, child)
     inbox, leases = SignalInbox(connection, clock), DutyLeases(connection, clock)
     grouped = GroupedInstances(connection, clock, store)
     delivery = SignalDelivery(inbox, scan, grouped, hints)
-    machine = _machine(config, store, registry, hints, keeper, owner, inbox, delivery)
-    minders = _minders(store, scan, grouped, leases, hints, inbox, delivery, owner)
-    drain = Drain(
-        machine,
-        Taker(machine, types_off=config.types_off, is_served=beats.is_served),
-        slots=config.slots,
-    )
+    machine = _machine(config, store, registry, hints, keeper, permits, owner, inbox, delivery)
+    minders = _minders(store, scan, grouped, leases, hints, inbox, delivery, permits, owner)
+    taker = Taker(machine, types_off=config.types_off, is_served=beats.is_served)
     return Parts(
         owner=owner,
         registry=registry,
@@ -102,12 +107,14 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
         scan=scan,
         leases=leases,
         beats=beats,
+        permits=permits,
+        renewal=renewal,
         hints=hints,
         publisher=Publisher(store, registry, hints),
         delivery=delivery,
         keeper=keeper,
         machine=machine,
-        drain=drain,
+        drain=Drain(machine, taker, slots=config.slots),
         reconciler=minders[0],
         ticker=minders[1],
     )
@@ -121,6 +128,7 @@ def _minders(
     hints: HintWriter,
     inbox: SignalInbox,
     delivery: SignalDelivery,
+    permits: PermitDesk,
     owner: str,
 ) -> tuple[Reconciler, Ticker]:
     reconciler = Reconciler(
@@ -130,6 +138,7 @@ def _minders(
         hints=hints,
         inbox=inbox,
         delivery=delivery,
+        permits=permits,
         holder=owner,
     )
     ticker = Ticker(
@@ -137,9 +146,22 @@ def _minders(
         scan=scan,
         instances=instances,
         hints=hints,
+        handing_on=permits.handing_on,
         rebuild=partial(reconciler.run, rebuild=True),
     )
     return reconciler, ticker
+
+
+def _permits(
+    config: KernelConfig, connection: Connection, clock: StoreClock, hints: HintWriter
+) -> PermitDesk:
+    store, waiters = CapacityStore(connection, clock), Waiters(connection, clock)
+    return PermitDesk(
+        store=store,
+        groups=PermitGroups(store, lease_ms=config.lease_ms),
+        waiters=waiters,
+        handing_on=HandingOn(store, waiters, hints),
+    )
 
 
 def _machine(
@@ -148,6 +170,7 @@ def _machine(
     registry: Registry,
     hints: HintWriter,
     keeper: ClaimKeeper,
+    permits: PermitDesk,
     owner: str,
     inbox: SignalInbox,
     delivery: SignalDelivery,
@@ -161,6 +184,7 @@ def _machine(
         registry=registry,
         invoker=Invoker(around=config.around_activity, hang_grace=grace),
         keeper=keeper,
+        permits=permits,
         hints=hints,
         owner=owner,
         lease_ms=config.lease_ms,
@@ -172,12 +196,12 @@ def _machine(
 
 
 def _claim_keeper(
-    config: KernelConfig, store: InstanceStore, child: SlotOfChild | None
+    config: KernelConfig, renewal: LeaseRenewal, child: SlotOfChild | None
 ) -> ClaimKeeper:
     if child is None:
-        return Heartbeat(store, lease_ms=config.lease_ms)
+        return Heartbeat(renewal, lease_ms=config.lease_ms)
     slots, index = child
-    return ChildKeeper(slots, index, store=store, lease_ms=config.lease_ms)
+    return ChildKeeper(slots, index, renewal=renewal, lease_ms=config.lease_ms)
 
 
 def _hints(config: KernelConfig, clock: StoreClock) -> Hints:

@@ -15,6 +15,7 @@ from kernel.store.connection import Connection
 from kernel.store.grouped import GroupedInstances
 from kernel.store.instances import InstanceStore
 from kernel.store.leases import DutyLeases
+from kernel.store.permit_groups import PermitGroups
 from kernel.store.port import Stored
 from kernel.store.scanning import InstanceScan, Outline
 from kernel.store.schema import ensure_schema
@@ -30,6 +31,7 @@ __all__ = [
     "InstanceScan",
     "InstanceStore",
     "Outline",
+    "PermitGroups",
     "Served",
     "SignalInbox",
     "StoreClock",

@@ -82,54 +82,6 @@ def acquired(
     An owner that holds is renewed only. A refusal sets the line, and drops its reservation: the
     next hand-on makes a new one.
     """
-    now = clock.now()
-    start = {"$max": [now, {"$add": [{"$last": "$$v.starts"}, 1]}]}
-    granted = {
-        "holders": {
-            "$concatArrays": [
-                "$$v.holders",
-                [{"owner": "$$o", "since": "$$at", "expires": clock.now(lease_ms)}],
-            ]
-        },
-        "starts": _kept([{"$concatArrays": ["$$v.starts", ["$$at"]]}]),
-        "reservations": "$$rest",
-        "granted": {"$add": ["$$v.granted", 1]},
-        "refused": "$$v.refused",
-    }
-    refused = {
-        "holders": "$$v.holders",
-        "starts": "$$v.starts",
-        "reservations": "$$rest",
-        "granted": "$$v.granted",
-        "refused": {"$add": ["$$v.refused", 1]},
-    }
-    renewed = {
-        "holders": _renewed("$$v.holders", {"$eq": ["$$h.owner", "$$o"]}, clock.now(lease_ms)),
-        "starts": "$$v.starts",
-        "reservations": "$$v.reservations",
-        "granted": "$$v.granted",
-        "refused": "$$v.refused",
-    }
-    rest = _without("$$v.reservations", {"$eq": ["$$r.workflow_id", "$$o.workflow_id"]})
-    in_line = {"$or": [{"$gt": ["$line", 0]}, {"$gt": ["$$v.refused", 0]}]}
-    may_pass = {
-        "$or": [
-            {"$not": [in_line]},
-            {"$in": ["$$o.workflow_id", "$$v.reservations.workflow_id"]},
-        ]
-    }
-    taken = {"$add": [{"$size": "$$v.holders"}, {"$size": "$$rest"}]}
-    is_granted = {
-        "$and": [_is_open(now), may_pass, _below(taken), _in_rate("$$v.starts", "$$at", 0)]
-    }
-    decided = {
-        "$cond": [
-            {"$in": ["$$o", "$$v.holders.owner"]},
-            renewed,
-            {"$cond": [is_granted, granted, refused]},
-        ]
-    }
-    each = _let({"v": "$$value", "o": "$$this"}, _let({"at": start, "rest": rest}, decided))
     call = {
         "$reduce": {
             "input": {"$literal": [owner_record(owner) for owner in owners]},
@@ -140,7 +92,7 @@ def acquired(
                 "granted": 0,
                 "refused": 0,
             },
-            "in": each,
+            "in": _answered(clock, lease_ms),
         }
     }
     total = {"$add": ["$refused", "$call.refused"]}
@@ -160,6 +112,43 @@ def acquired(
         {"$set": after},
         {"$unset": "call"},
     ]
+
+
+def _answered(clock: StoreClock, lease_ms: int) -> Expr:
+    """Return the state of a group's call after one more owner ($$this) was granted or refused."""
+    now, expires = clock.now(), clock.now(lease_ms)
+    in_line = {"$or": [{"$gt": ["$line", 0]}, {"$gt": ["$$v.refused", 0]}]}
+    has_reservation = {"$in": ["$$o.workflow_id", "$$v.reservations.workflow_id"]}
+    taken = {"$add": [{"$size": "$$v.holders"}, {"$size": "$$rest"}]}
+    is_granted = {
+        "$and": [
+            _is_open(now),
+            {"$or": [{"$not": [in_line]}, has_reservation]},
+            _below(taken),
+            _in_rate("$$v.starts", "$$at", 0),
+        ]
+    }
+    held = {"owner": "$$o", "since": "$$at", "expires": expires}
+    granted = {
+        "holders": {"$concatArrays": ["$$v.holders", [held]]},
+        "starts": _kept({"$concatArrays": ["$$v.starts", ["$$at"]]}),
+        "reservations": "$$rest",
+        "granted": {"$add": ["$$v.granted", 1]},
+    }
+    refused = {"reservations": "$$rest", "refused": {"$add": ["$$v.refused", 1]}}
+    renewed = {"holders": _renewed("$$v.holders", {"$eq": ["$$h.owner", "$$o"]}, expires)}
+    changes = {
+        "$cond": [
+            {"$in": ["$$o", "$$v.holders.owner"]},
+            renewed,
+            {"$cond": [is_granted, granted, refused]},
+        ]
+    }
+    # No two starts at one moment, and none before one that another command has written.
+    start = {"$max": [now, {"$add": [{"$last": "$$v.starts"}, 1]}]}
+    rest = _without("$$v.reservations", {"$eq": ["$$r.workflow_id", "$$o.workflow_id"]})
+    decided = _let({"at": start, "rest": rest}, {"$mergeObjects": ["$$v", changes]})
+    return _let({"v": "$$value", "o": "$$this"}, decided)
 
 
 def released(owners: Sequence[PermitOwner], clock: StoreClock, *, unused: bool = False) -> Pipeline:
@@ -277,6 +266,6 @@ def _in_rate(starts: Expr, at: Expr, ahead: Expr) -> Expr:
     return {"$cond": [{"$eq": [_RATE, None]}, True, fits]}
 
 
-def _kept(starts: list[Expr]) -> Expr:
+def _kept(starts: Expr) -> Expr:
     keep = {"$multiply": [-1, {"$max": [_STARTS_KEPT, _COUNT]}]}
-    return {"$slice": [*starts, keep]}
+    return {"$slice": [starts, keep]}

@@ -28,7 +28,7 @@ class Standing:
     """An instance in a line: what handing on to it needs to know.
 
     `steps` are those put off because of this resource (none: the workflow itself), `needs` all
-    resources one of them needs at once.
+    resources the first of them needs at once.
     """
 
     workflow_id: str
@@ -57,10 +57,10 @@ class Waiters:
         """Return the line for people: also those that were handed on and not claimed yet."""
         return self._standing(resource, limit, {})
 
-    def count(self, resource: str, *, limit: int) -> int:
-        """Return how many stand in line, up to `limit`."""
+    def count(self, resource: str) -> int:
+        """Return how many stand in line."""
         with translated():
-            return self._instances.count_documents(_in_line(resource), limit=limit)
+            return self._instances.count_documents(_in_line(resource), hint=BLOCKED_INDEX)
 
     def is_anybody_ahead(self, resource: str, *, priority: int, since: datetime | None) -> bool:
         """Tell whether somebody stands before one of this lane and wait (None: just come)."""
@@ -111,16 +111,24 @@ class Waiters:
         return {workflow_id: held.get(workflow_id) for workflow_id in workflow_ids}
 
     def waited_for(self, *, limit: int) -> list[str]:
-        """Return resources somebody stands in line for, from the instances alone."""
-        found: list[dict[str, Any]] = [
-            {"$match": {"blocked_on.resources": {"$exists": True}, "status": "running"}},
-            {"$project": {"_id": 0, "name": "$blocked_on.resources"}},
-            {"$unwind": "$name"},
-            {"$group": {"_id": "$name"}},
-            {"$limit": limit},
-        ]
+        """Return resources somebody stands in line for, from the instances alone.
+
+        One bounded look for each, however long its line is.
+        """
+        names: list[str] = []
+        last = ""
         with translated():
-            return [row["_id"] for row in self._instances.aggregate(found, hint=BLOCKED_INDEX)]
+            while len(names) < limit:
+                row = self._instances.find_one(
+                    {"blocked_on.resources": {"$gt": last}},
+                    {"blocked_on.resources": 1},
+                    hint=BLOCKED_INDEX,
+                )
+                if row is None:
+                    break
+                last = min(name for name in row["blocked_on"]["resources"] if name > last)
+                names.append(last)
+        return names
 
     def _standing(self, resource: str, limit: int, also: dict[str, Any]) -> list[Standing]:
         is_ours = {"$in": [resource, {"$ifNull": ["$$s.v.blocked_on.resources", []]}]}
@@ -158,7 +166,8 @@ def _in_line(resource: str) -> dict[str, Any]:
 
 def _as_standing(row: dict[str, Any]) -> Standing:
     blocked = row["blocked_on"]
-    needs = [blocked.get("needs") or [], *(step.get("needs") or [] for step in row["put_off"][:1])]
+    steps = row["put_off"]
+    needs = steps[0].get("needs") if steps else blocked.get("needs")
     return Standing(
         workflow_id=row["workflow_id"],
         queue=row["queue"],
@@ -166,6 +175,6 @@ def _as_standing(row: dict[str, Any]) -> Standing:
         revision=int(row["revision"]),
         since=blocked["since"],
         step=blocked.get("step"),
-        steps=tuple(step["k"] for step in row["put_off"]),
-        needs=frozenset(name for each in needs for name in each),
+        steps=tuple(step["k"] for step in steps),
+        needs=frozenset(needs or ()),
     )

@@ -71,9 +71,7 @@ def test_a_new_claim_is_a_new_owner(store: CapacityStore) -> None:
     assert granted(store, owner(1, token="later")) == [False]
 
 
-def test_a_late_release_frees_nobody_elses_permit(
-    store: CapacityStore, clock: StoreClock
-) -> None:
+def test_a_late_release_frees_nobody_elses_permit(store: CapacityStore, clock: StoreClock) -> None:
     limit(store, max_concurrency=1)
     granted(store, owner(1))
     clock.offset_ms += LEASE_MS + 1
@@ -128,9 +126,7 @@ def test_a_reservation_runs_out(store: CapacityStore, clock: StoreClock) -> None
 def test_leaving_and_coming_are_one_update(store: CapacityStore) -> None:
     limit(store, max_concurrency=1)
     granted(store, owner(1, step="a"))
-    state = store.acquire(
-        R, [owner(1, step="b")], lease_ms=LEASE_MS, leaving=[owner(1, step="a")]
-    )
+    state = store.acquire(R, [owner(1, step="b")], lease_ms=LEASE_MS, leaving=[owner(1, step="a")])
     assert [held.owner.step for held in state.holders] == ["b"]
 
 
@@ -213,7 +209,10 @@ def test_an_override_falls_back_to_what_held_before_it(
     state = store.read(R, with_history=True)
     assert (state.max_concurrency, state.max_starts_per_second) == (2, 2.0)
     assert state.override_until is not None
-    assert [(e["by"], e["reason"]) for e in state.history[1:]] == [("ann", "night"), ("bob", "more")]
+    assert [(e["by"], e["reason"]) for e in state.history[1:]] == [
+        ("ann", "night"),
+        ("bob", "more"),
+    ]
     clock.offset_ms += 91_000
     state = store.read(R)
     assert (state.max_concurrency, state.override_until) == (8, None)

@@ -48,6 +48,7 @@ LABELS = {
     *("create", "claim", "begin", "come home", "come home and settle", "activate", "release"),
     *("begin finalizer", "finalizer later", "finish failed", "supersede", "replay"),
     *("raise priority", "defer incompatible", "hand back", "free dead"),
+    *("defer", "defer workflow", "hand on"),
 }
 
 

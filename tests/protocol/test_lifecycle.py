@@ -10,11 +10,9 @@ import pytest
 from pymongo import MongoClient
 
 from kernel import (
-    ActivityContext,
     Kernel,
     KernelConfig,
     NotAReplicaSet,
-    NotAvailable,
     StoreUnavailable,
     UsageError,
 )
@@ -122,32 +120,6 @@ def test_an_idle_kernel_waits_for_nothing(kernel: Kernel) -> None:
     assert not kernel.run_once([QUEUE])
     assert kernel.tick() == 0
     assert kernel.reconcile().ran
-
-
-def test_what_is_not_built_yet_says_so(kernel: Kernel) -> None:
-    refused: list[Any] = [
-        lambda: kernel.capacity.set_limit("psp", max_concurrency=1),
-        lambda: kernel.capacity.pause("psp"),
-        lambda: kernel.capacity.resume("psp"),
-        lambda: kernel.capacity.cooldown("psp", seconds=1),
-        lambda: kernel.capacity.status("psp"),
-    ]
-    for call in refused:
-        with pytest.raises(NotAvailable, match="psp"):
-            call()
-
-
-def test_a_cooldown_from_an_activity_is_refused_and_not_ignored(make_kernel: MakeKernel) -> None:
-    def activity(ctx: ActivityContext) -> None:
-        ctx.capacity.cooldown("psp", 30)
-
-    order = definition("test.cooldown", {"a": activity})
-    kernel = make_kernel(order)
-    workflow_id = start(kernel, order)
-    kernel.drain([QUEUE])
-    error = kernel.get(workflow_id).error
-    assert error is not None
-    assert error.code == "not_available"
 
 
 def test_two_databases_on_one_server_know_nothing_of_each_other(

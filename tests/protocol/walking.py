@@ -9,6 +9,7 @@ import random
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
@@ -20,9 +21,11 @@ from kernel.protocol import (
     finalizing,
     homecoming,
     owning,
+    queueing,
     readiness,
     settling,
     signaling,
+    spans,
     starting,
 )
 from kernel.protocol.apply import Document, apply_changes, apply_commit
@@ -30,6 +33,7 @@ from kernel.protocol.coming_home import home_alone, home_last
 from kernel.protocol.commit import Commit
 from kernel.protocol.holding import held_commit
 from kernel.protocol.outcomes import Canceled, Completed, Directed, Failed, Outcome
+from kernel.protocol.resources import Refusal
 from kernel.store import InstanceStore, StoreClock
 
 LEASE_MS = 10_000
@@ -147,6 +151,8 @@ class Walk:
             moves = [self._activate] * 8 + [self._signal] * 8 + [self._supersede]
         elif instance.status in owning.CLAIMABLE:
             moves = [self._claim] * 8 + [self._defer]
+            if instance.blocked_on is not None and instance.blocked_on.reason.is_traffic:
+                moves += [self._hand_on] * 3
             if instance.status is InstanceStatus.RUNNING:
                 moves.append(self._raise)
         if not moves:
@@ -189,8 +195,7 @@ class Walk:
         action = readiness.next_action(instance, self.store.now(), max_recoveries=MAX_RECOVERIES)
         match action:
             case readiness.RunWave(steps):
-                self.commit(beginning.begin(instance, steps))
-                self._wave(steps)
+                self._begin(instance, steps)
             case readiness.GiveUpLost(step):
                 changes = homecoming.worker_lost(
                     instance, step, on_failed=self._on_failed(), deaths=3
@@ -213,6 +218,29 @@ class Walk:
                 self.commit(owning.activate_held(instance, steps))
             case readiness.Release():
                 self.commit(owning.release(instance))
+
+    def _begin(self, instance: WorkflowInstance, steps: tuple[str, ...]) -> None:
+        """Begin steps, but for those whose permits are refused; sometimes the workflow's are."""
+        if self.random.random() < 0.1:
+            self.commit(queueing.defer_workflow(instance, self._refusal()))
+            return
+        refused = {name: self._refusal() for name in steps if self.random.random() < 0.15}
+        granted = tuple(name for name in steps if name not in refused)
+        if not granted:
+            self.commit(queueing.defer(self.document, refused, self.store.now()))
+            return
+        self.commit(beginning.begin(instance, granted, refused))
+        self._wave(granted)
+
+    def _refusal(self) -> Refusal:
+        names = ("$a", "b:c")[: self.random.choice([1, 2])]
+        paused = self.random.random() < 0.2
+        return Refusal(resources=names[:1], needs=names, retry_ms=30_000, paused=paused)
+
+    def _hand_on(self) -> None:
+        instance = self.instance
+        waiting = [n for n, s in instance.steps.items() if spans.is_in_line(s)]
+        self.commit(queueing.hand_on(instance.workflow_id, instance.revision, waiting))
 
     def _wave(self, steps: tuple[str, ...]) -> None:
         """Bring begun steps home in random order; sometimes the process dies in between."""
@@ -243,7 +271,8 @@ class Walk:
     def _last_home(
         self, name: str, changes: homecoming.Changes, wave: tuple[str, ...]
     ) -> tuple[str, ...]:
-        home = home_last(
+        settled = partial(
+            home_last,
             self.instance,
             self.document,
             name,
@@ -252,6 +281,9 @@ class Walk:
             now=self.store.now(),
             policy=self.policy,
         )
+        home = settled()
+        if home.begins and self.random.random() < 0.3:
+            home = settled(refused=dict.fromkeys(home.begins, self._refusal()))
         self.commit(home.commit)
         return home.begins
 

@@ -23,6 +23,8 @@ SCENARIOS: dict[str, tuple[str, str]] = {
     "cancel": ("dispatching", "Cancel"),
     "dispatch-recovery": ("dispatching", "Recovery"),
     "article": ("dispatching", "Article"),
+    "permits": ("permits", "Permits"),
+    "crossing-permits": ("permits", "CrossingPermits"),
     "poison": ("poison", "Poison"),
     "quota-storm": ("storm", "QuotaStorm"),
 }

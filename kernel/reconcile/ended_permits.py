@@ -1,0 +1,46 @@
+"""Part 5: permits and reservations of claims that no longer exist are free (design 2.5).
+
+The holders are read first, then the instances: whoever took a permit between the two readings is
+not among the holders read, and whoever is held a claim before its instance is read. The other order
+would free permits of the living.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kernel.engine.permits import PermitDesk
+from kernel.reconcile.turn import Turn
+from kernel.store import DutyLeases
+
+PART: Final = "ended_permits"
+
+
+def free_ended_permits(
+    permits: PermitDesk,
+    leases: DutyLeases,
+    *,
+    duty: str,
+    holder: str,
+    limit: int,
+) -> Turn:
+    """Look at up to `limit` resources, going on where the last run stopped; hand on what is free.
+
+    Resources somebody waits for, though nothing says so any more, get their line back.
+    """
+    store, waiters, handing_on = permits.store, permits.waiters, permits.handing_on
+    after = leases.cursor(duty, PART)
+    states = store.occupied(limit=limit, after=after)
+    freed = 0
+    for state in states:
+        tokens = waiters.tokens_of([held.owner.workflow_id for held in state.holders])
+        ended = [h.owner for h in state.holders if tokens[h.owner.workflow_id] != h.owner.token]
+        if ended:
+            freed += len(ended)
+            handing_on.hand_on(state.name, store.release(state.name, ended))
+    cursor = states[-1].name if len(states) == limit else None
+    if cursor is not None or after is not None:
+        leases.keep_cursor(duty, holder, PART, cursor)
+    if cursor is None:
+        handing_on.look_again(waiters.waited_for(limit=limit))
+    return Turn(freed, is_full=cursor is not None)
