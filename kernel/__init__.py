@@ -51,7 +51,7 @@ from kernel.model import (
     WorkflowInstance,
 )
 from kernel.protocol.starting import workflow_id_of
-from kernel.publish import StartResult
+from kernel.publish import StartItem, StartResult
 from kernel.reconcile.duties import Reconciled
 from kernel.runtime import Kernel
 from kernel.slot import WorkerSlot
@@ -94,6 +94,7 @@ __all__ = [
     "RevisionConflict",
     "Signal",
     "Sleep",
+    "StartItem",
     "StartResult",
     "Step",
     "StepState",

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kernel.definition import Plan
 from kernel.errors import InvalidValue
 from kernel.model import Signal
+from kernel.publish import StartItem, StartResult
 from kernel.runtime.wiring import Parts
 from kernel.signals import read_signal
 
@@ -18,6 +20,23 @@ class InPages:
     """The half of a kernel for fan-outs, backfills and recoveries."""
 
     _parts: Parts
+
+    def start_many(
+        self, plan: Plan, items: Sequence[StartItem], *, timeout: float | None = None
+    ) -> list[StartResult]:
+        """Register many rounds of a plan; answers as `start_or_resume` would, in order.
+
+        Two items of one biz_key are two calls, the first of which comes first. Registering a page
+        again is harmless, also when it was registered in part. `timeout` bounds MongoDB's part in
+        seconds. Only an item that is `accepted` allows its caller to confirm its intent.
+
+        Raises:
+            UnknownWorkflow: the plan is not registered here.
+            InvalidValue: an item cannot be kept: nothing was written, and the message names it.
+            StoreUnavailable: no answer; repeating is safe.
+        """
+        with self._parts.connection.bounded(timeout):
+            return self._parts.publisher.start_many(plan, items)
 
     def deliver_signals(self, signals: Sequence[Signal | Mapping[str, object]]) -> list[bool]:
         """Ring at many waiting workflows; answers as `deliver_signal` would, in order.

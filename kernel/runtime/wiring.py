@@ -110,7 +110,7 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
         permits=permits,
         renewal=renewal,
         hints=hints,
-        publisher=Publisher(store, registry, hints),
+        publisher=Publisher(store, grouped, registry, hints),
         delivery=delivery,
         keeper=keeper,
         machine=machine,

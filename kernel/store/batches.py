@@ -45,7 +45,7 @@ def insert_unordered(collection: Collection[Document], documents: Sequence[Docum
         try:
             collection.insert_many(documents, ordered=False)
         except BulkWriteError as exc:
-            return _duplicates(exc.details)
+            return duplicates_of(exc.details)
     return set()
 
 
@@ -62,12 +62,17 @@ def update_unordered(collection: Collection[Document], updates: Sequence[UpdateO
         try:
             return int(collection.bulk_write(updates, ordered=False).matched_count)
         except BulkWriteError as exc:
-            _duplicates(exc.details)
+            duplicates_of(exc.details)
             raise InvariantViolation("an update of a bulk met a duplicate key") from exc
 
 
-def _duplicates(answer: Mapping[str, Any] | None) -> set[int]:
-    """Return the positions refused as duplicates; raise for whatever else went wrong."""
+def duplicates_of(answer: Mapping[str, Any] | None) -> set[int]:
+    """Return the positions that a bulk's answer tells as duplicates.
+
+    Raises:
+        StoreUnavailable: something else, which a later try may not meet.
+        InvariantViolation: a statement was refused as such.
+    """
     answer = answer or {}
     errors = answer.get("writeErrors", [])
     others = [error for error in errors if error.get("code") != _DUPLICATE_KEY]
