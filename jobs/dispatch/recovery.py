@@ -1,18 +1,11 @@
 """The recovery dispatcher: whatever a request path left behind reaches the kernel.
 
-Overview: rows are taken one at a time, when they are about to be handled, never a batch up front:
-find the row due longest, and every second time the one due last → take its dispatch claim → call
-the kernel → settle the row under that claim. The claim is renewed before each call to the kernel,
-and each call is bounded to less than the lease.
-
-    accepted                     dispatched
-    busy (older round ends)      given back, soon again
-    stale_round, row unchanged   refused: the kernel has seen a later round (a restored backup)
-    stale_round, row moved on    nothing: the claim's filter matches no row
-    closed                       refused, for people
-    error of this row            given back, delay doubling up to ten minutes, no last attempt
-    kernel's store away          given back, and the pass ends: the other rows would only wait too
-    withdrawing                  superseded, then withdrawn
+Overview: find the row due longest, and every second time the one due last → take its dispatch claim
+→ call the kernel → settle the row under that claim. The first row of a pass goes alone, so that an
+outage costs one; then come pages: a page's rows are taken when they are about to be handled, each
+by its own claim, registered by one call and confirmed by one update. What is more than a plain
+registration (a withdrawal, a generation to end first, a row that contradicts itself) is handled
+alone. What becomes of a row: `handling`.
 
 Guarantees: a row that always fails delays itself only, because its next turn moves into the future
 while those behind it keep theirs; and however many fresh ones fail, what was accepted last does not
@@ -25,26 +18,19 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from jobs.dispatch import transitions
 from jobs.dispatch.clock import db_now
-from jobs.dispatch.intent import Disagreement, Intent, read_identity, read_intent
+from jobs.dispatch.handling import Handled, handle, plain_intent, start_page
+from jobs.dispatch.intent import Intent
 from jobs.dispatch.mixin import dispatch_models
-from jobs.dispatch.registration import StillEnding, end_all, register
-from jobs.dispatch.relay import settle_missed_confirm
-from jobs.dispatch.states import (
-    BACKOFF_CAP,
-    BACKOFF_FIRST,
-    BUSY_DELAY,
-    RECOVERY_TIMEOUT_SECONDS,
-)
 from jobs.dispatch.transitions import Taken
-from kernel import Kernel, StartResult, Unavailable, UsageError
+from kernel import Kernel
 
 if TYPE_CHECKING:
     from jobs.dispatch.mixin import DispatchMixin
@@ -54,22 +40,11 @@ log = structlog.get_logger(__name__)
 #: Rows and seconds of one pass.
 PASS_ROWS = 500
 PASS_SECONDS = 20.0
+#: Rows registered by one call: few enough to be handled well within their claims.
+PAGE_ROWS = 50
 
 _LONGEST_FIRST = ("dispatch_next_at", "pk")
 _LAST_FIRST = ("-dispatch_next_at", "-pk")
-
-
-class Handled(StrEnum):
-    """What became of one candidate."""
-
-    DISPATCHED = "dispatched"
-    WITHDRAWN = "withdrawn"
-    REFUSED = "refused"
-    DEFERRED = "deferred"
-    #: Somebody else took it first, or it moved on meanwhile.
-    LOST = "lost"
-    #: The kernel's store did not answer.
-    UNAVAILABLE = "unavailable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +85,11 @@ def dispatch_due(limit: int = PASS_ROWS, *, kernel: Kernel | None = None) -> Dis
     end = time.monotonic() + PASS_SECONDS
     while passes and counts.total() < limit and time.monotonic() < end:
         current = passes.pop(0)
-        handled = current.handle_next(kernel)
-        if handled is None:
+        handled = current.handle_next(kernel, most=limit - counts.total())
+        if not handled:
             continue
-        counts[handled] += 1
-        if handled is Handled.UNAVAILABLE:
+        counts.update(handled)
+        if Handled.UNAVAILABLE in handled:
             break
         passes.append(current)
     report = DispatchReport(**{kind.value: count for kind, count in counts.items()})
@@ -129,86 +104,36 @@ class _Pass:
     def __init__(self, model: type[DispatchMixin]) -> None:
         self._model = model
         self._horizon: datetime | None = None
-        self._from_the_end = False
 
-    def handle_next(self, kernel: Kernel) -> Handled | None:
-        """Handle the row due longest, or the one due last, in turns; None when none is due."""
+    def handle_next(self, kernel: Kernel, *, most: int) -> list[Handled]:
+        """Handle one row at first, then up to `most` or a page; nothing when none is due."""
+        is_first = self._horizon is None
+        handled: list[Handled] = []
+        page: list[tuple[Taken, Intent]] = []
+        for pk in self._candidates(1 if is_first else min(most, PAGE_ROWS)):
+            taken = transitions.take(self._model, pk)
+            if taken is None:
+                handled.append(Handled.LOST)
+            elif not is_first and (intent := plain_intent(taken)) is not None:
+                page.append((taken, intent))
+            else:
+                # What is held already does not wait for it.
+                handled += start_page(kernel, page)
+                page = []
+                handled.append(handle(kernel, taken))
+        return handled + start_page(kernel, page)
+
+    def _candidates(self, most: int) -> list[Any]:
+        """Find due rows, in turns the one due longest and the one due last."""
         due = transitions.rows(self._model).filter(transitions.due_filter())
-        if self._horizon is not None:
-            # What was put off in this pass waits for the next one, however short its delay.
-            due = due.filter(dispatch_next_at__lte=self._horizon)
-        found: tuple[Any, datetime] | None = (
-            due.annotate(now=db_now())
-            .order_by(*(_LAST_FIRST if self._from_the_end else _LONGEST_FIRST))
-            .values_list("pk", "now")
-            .first()
-        )
-        if found is None:
-            return None
-        pk, now = found
-        self._horizon = self._horizon or now
-        self._from_the_end = not self._from_the_end
-        taken = transitions.take(self._model, pk)
-        return Handled.LOST if taken is None else handle(kernel, taken)
-
-
-def handle(kernel: Kernel, taken: Taken) -> Handled:
-    """Do what a taken row needs, and settle it under its claim."""
-    try:
-        return _withdraw(kernel, taken) if taken.withdrawing else _start(kernel, taken)
-    except Unavailable as exc:
-        # Not the row's fault: it keeps its short delay, however long the outage lasts.
-        transitions.give_back(taken, delay=BUSY_DELAY, reason=str(exc), failed=False)
-        return Handled.UNAVAILABLE
-    except StillEnding as exc:
-        return _defer(taken, str(exc))
-    except Exception as exc:
-        known = isinstance(exc, Disagreement | UsageError)
-        log.warning("dispatch_failed", pk=str(taken.row["pk"]), error=str(exc), exc_info=not known)
-        delay = backoff(taken.attempts)
-        reason = f"{type(exc).__name__}: {exc}"
-        if not transitions.give_back(taken, delay=delay, reason=reason, failed=True):
-            return Handled.LOST
-        return Handled.DEFERRED
-
-
-def backoff(attempts: int) -> timedelta:
-    """Give the delay after one more failure, `attempts` having gone before."""
-    return min(BACKOFF_CAP, BACKOFF_FIRST * (1 << min(attempts, 30)))
-
-
-def _start(kernel: Kernel, taken: Taken) -> Handled:
-    intent = read_intent(taken.model, taken.row)
-    if intent.supersedes is not None and not transitions.renew(taken):
-        return Handled.LOST
-    result = register(kernel, intent, timeout=RECOVERY_TIMEOUT_SECONDS)
-    if result.accepted:
-        if transitions.confirm_taken(taken):
-            return Handled.DISPATCHED
-        settle_missed_confirm(kernel, intent)
-        return Handled.LOST
-    return _not_accepted(taken, intent, result)
-
-
-def _not_accepted(taken: Taken, intent: Intent, result: StartResult) -> Handled:
-    match result.reason:
-        case "stale_round":
-            reason = f"round {intent.fencing_token} is older than the instance's; retry or cancel"
-        case "closed":
-            reason = "the instance of this generation is over for good; cancel or start a new one"
-        case _:
-            return _defer(taken, f"not accepted yet: {result.reason}")
-    return Handled.REFUSED if transitions.refuse(taken, reason) else Handled.LOST
-
-
-def _defer(taken: Taken, reason: str) -> Handled:
-    kept = transitions.give_back(taken, delay=BUSY_DELAY, reason=reason, failed=False)
-    return Handled.DEFERRED if kept else Handled.LOST
-
-
-def _withdraw(kernel: Kernel, taken: Taken) -> Handled:
-    intent = read_identity(taken.model, taken.row)
-    reason = "the business object was canceled"
-    if not end_all(kernel, intent, reason=reason, timeout=RECOVERY_TIMEOUT_SECONDS):
-        return _defer(taken, "its failure finalizer still runs")
-    return Handled.WITHDRAWN if transitions.withdrawn_taken(taken) else Handled.LOST
+        if self._horizon is None:
+            now: list[datetime] = list(due.annotate(now=db_now()).values_list("now", flat=True)[:1])
+            if not now:
+                return []
+            self._horizon = now[0]
+        # What was put off in this pass waits for the next one, however short its delay.
+        due = due.filter(dispatch_next_at__lte=self._horizon)
+        longest = due.order_by(*_LONGEST_FIRST).values_list("pk", flat=True)[:most]
+        last = due.order_by(*_LAST_FIRST).values_list("pk", flat=True)[: most // 2]
+        in_turns = chain.from_iterable(zip_longest(longest, last))
+        return [pk for pk in dict.fromkeys(in_turns) if pk is not None][:most]

@@ -4,8 +4,10 @@ Guarantees: both may be repeated any number of times; the old generation is ende
 one starts. Leaves to others: what the row says afterwards (`relay`, `recovery`).
 """
 
+from collections.abc import Sequence
+
 from jobs.dispatch.intent import Intent
-from kernel import Kernel, Plan, Priority, StartResult, UnknownWorkflow
+from kernel import Kernel, Plan, Priority, StartItem, StartResult, UnknownWorkflow
 
 #: Instance statuses in which nothing of it runs any more.
 ENDED = frozenset({"completed", "failed", "canceled"})
@@ -36,6 +38,25 @@ def register(kernel: Kernel, intent: Intent, *, timeout: float) -> StartResult:
         priority=Priority(intent.priority),
         timeout=timeout,
     )
+
+
+def register_page(
+    kernel: Kernel, intents: Sequence[Intent], *, timeout: float
+) -> list[StartResult]:
+    """Bring rounds of one type that end no older generation to the kernel, in one call.
+
+    Raises:
+        UnknownWorkflow: the model no longer has a plan of the stored type.
+        KernelError: as `start_many`; a bad one among them refuses all.
+    On repeat: as `register`, for each.
+    """
+    if not intents:
+        return []
+    items = [
+        StartItem(one.biz_key, one.input, one.fencing_token, Priority(one.priority))
+        for one in intents
+    ]
+    return kernel.start_many(_plan(intents[0]), items, timeout=timeout)
 
 
 def end_generation(kernel: Kernel, biz_key: str, *, reason: str, timeout: float) -> bool:

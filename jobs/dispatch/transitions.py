@@ -8,6 +8,8 @@ where one is held; True means "this call moved the row". Leaves to others: writi
 from __future__ import annotations
 
 import secrets
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -115,6 +117,39 @@ def confirm_taken(taken: Taken) -> bool:
         dispatch_last_error="",
         **_SETTLED,
     )
+
+
+def confirm_page(page: Sequence[Taken]) -> set[Any]:
+    """Processing → dispatched for rows of one model, each by its claim; return their keys.
+
+    One update for those of one round number, which are nearly always all of them.
+    """
+    confirmed: set[Any] = set()
+    by_round: dict[int, list[Taken]] = defaultdict(list)
+    for taken in page:
+        by_round[taken.row["dispatch_fencing_token"]].append(taken)
+    for number, some in by_round.items():
+        held = rows(some[0].model).filter(
+            pk__in=[taken.row["pk"] for taken in some],
+            dispatch_claim_token__in=[taken.claim_token for taken in some],
+            dispatch_fencing_token=number,
+            dispatch_status=DispatchStatus.PROCESSING,
+        )
+        changes = {"dispatch_status": DispatchStatus.DISPATCHED, "dispatch_last_error": ""}
+        if held.update(**changes, **_SETTLED) == len(some):
+            confirmed |= {taken.row["pk"] for taken in some}
+        else:
+            confirmed |= {taken.row["pk"] for taken in some if _is_dispatched(taken)}
+    return confirmed
+
+
+def _is_dispatched(taken: Taken) -> bool:
+    row = rows(taken.model).filter(
+        pk=taken.row["pk"],
+        dispatch_biz_key=taken.row["dispatch_biz_key"],
+        dispatch_fencing_token=taken.row["dispatch_fencing_token"],
+    )
+    return row.filter(dispatch_status=DispatchStatus.DISPATCHED).exists()
 
 
 def withdrawn_taken(taken: Taken) -> bool:

@@ -1,13 +1,16 @@
 """Recovery: whatever a request path left behind reaches the kernel, row by row."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from jobs.dispatch import cancel, recovery, relay, transitions
-from jobs.dispatch.recovery import Handled, backoff, dispatch_due
+from jobs.dispatch import cancel, handling, relay, transitions
+from jobs.dispatch.handling import Handled, backoff
+from jobs.dispatch.recovery import dispatch_due
+from jobs.dispatch.registration import register_page
 from jobs.models import ContentJob
-from kernel import Kernel
+from kernel import Kernel, Plan, StartResult, StoreUnavailable
 from tests.dispatch.conftest import DatabaseTime
 from tests.dispatch.failing import register_empty_article
 from tests.dispatch.rows import force, new_job, state, stored
@@ -110,7 +113,7 @@ def test_outage_ends_the_pass_costs_no_attempts_and_loses_no_row(
     database_time: DatabaseTime,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recovery, "RECOVERY_TIMEOUT_SECONDS", 0.3)
+    monkeypatch.setattr(handling, "RECOVERY_TIMEOUT_SECONDS", 0.3)
     jobs = [pending_job()[0] for _ in range(4)]
     database_time.advance(3)
     for _ in range(3):
@@ -176,7 +179,7 @@ def test_cancel_during_registration_ends_the_instance_it_created(
     taken = transitions.take(ContentJob, job.pk)
     assert taken is not None
     cancel(ContentJob, job.pk)
-    assert recovery.handle(kernel, taken) is Handled.LOST
+    assert handling.handle(kernel, taken) is Handled.LOST
     assert state(job) == ("canceled", "withdrawn", 1)
     assert instance_of(kernel, job).status == "canceled"
 
@@ -213,3 +216,89 @@ def raise_round(job: ContentJob, token: int) -> None:
         dispatch_input=snapshot,
         dispatch_next_at=job.created_at,
     )
+
+
+def test_a_page_is_registered_by_one_call_and_the_rows_that_need_more_alone(
+    kernel: Kernel, database_time: DatabaseTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    start_many = Kernel.start_many
+
+    def counted(self: Kernel, plan: Plan, items: Any, **options: Any) -> list[StartResult]:
+        calls.append(len(items))
+        return start_many(self, plan, items, **options)
+
+    monkeypatch.setattr(Kernel, "start_many", counted)
+    old, busy, done = new_job(), new_job(), new_job()
+    kernel.supersede(instance_of(kernel, done).workflow_id, reason="over")
+    raise_round(busy, 2)
+    raise_round(done, 2)
+    plain = [pending_job()[0] for _ in range(12)]
+    successor, contradicts, gone = (pending_job()[0] for _ in range(3))
+    force(successor, dispatch_supersedes=old.dispatch_key())
+    force(contradicts, dispatch_input={"input": {}, "type": "other"})
+    cancel(ContentJob, gone.pk)
+    force(gone, dispatch_status="withdrawing", dispatch_next_at=gone.created_at)
+    database_time.advance(3)
+
+    report = dispatch_due()
+
+    assert (report.dispatched, report.withdrawn, report.refused, report.deferred) == (13, 1, 1, 2)
+    assert {state(job)[1] for job in [*plain, successor]} == {"dispatched"}
+    assert state(done)[1] == "refused"
+    assert "busy" in stored(busy).dispatch_last_error
+    assert "type" in stored(contradicts).dispatch_last_error
+    assert instance_of(kernel, old).status == "canceled"
+    assert sum(calls) in (13, 14), "all plain rows but the first of the pass"
+    assert len(calls) <= 4
+
+
+def test_one_bad_row_of_a_page_is_put_off_and_the_others_are_dispatched(
+    kernel: Kernel, database_time: DatabaseTime
+) -> None:
+    jobs = [pending_job()[0] for _ in range(6)]
+    bad = pending_job()[0]
+    force(bad, dispatch_priority=77)
+    more = [pending_job()[0] for _ in range(6)]
+    database_time.advance(3)
+    report = dispatch_due()
+    assert (report.dispatched, report.deferred) == (12, 1)
+    assert {state(job)[1] for job in [*jobs, *more]} == {"dispatched"}
+    assert stored(bad).dispatch_attempts == 1
+
+
+def test_a_row_canceled_while_its_page_is_registered_is_ended_not_confirmed(
+    kernel: Kernel, database_time: DatabaseTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [pending_job()[0] for _ in range(5)]
+
+    def cancel_meanwhile(*told: Any, **options: Any) -> list[StartResult]:
+        answers = register_page(*told, **options)
+        cancel(ContentJob, jobs[2].pk)
+        return answers
+
+    monkeypatch.setattr(handling, "register_page", cancel_meanwhile)
+    database_time.advance(3)
+    report = dispatch_due()
+    assert (report.dispatched, report.lost) == (4, 1)
+    assert state(jobs[2]) == ("canceled", "withdrawn", 1)
+    assert instance_of(kernel, jobs[2]).status == "canceled"
+
+
+def test_an_outage_in_the_middle_of_a_page_costs_no_attempts_and_loses_no_row(
+    kernel: Kernel, database_time: DatabaseTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [pending_job()[0] for _ in range(5)]
+
+    def away(*_: Any, **__: Any) -> list[StartResult]:
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(handling, "register_page", away)
+    monkeypatch.setattr(handling, "register", away)
+    database_time.advance(3)
+    assert dispatch_due().unavailable == 1
+    monkeypatch.undo()
+    monkeypatch.setattr(handling, "register_page", away)
+    database_time.advance(10)
+    assert dispatch_due().dispatched == 5, "each alone when the page found no answer"
+    assert {stored(job).dispatch_attempts for job in jobs} == {0}

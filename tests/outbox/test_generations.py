@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 from django.db.models import Q
 
-from jobs.dispatch import NotInstalled, cancel, new_generation, recovery, relay, transitions
+from jobs.dispatch import (
+    NotInstalled,
+    cancel,
+    handling,
+    new_generation,
+    recovery,
+    relay,
+    transitions,
+)
 from jobs.dispatch.generations import next_generation_key
 from jobs.models import ContentJob
 from jobs.services import content
@@ -189,7 +197,7 @@ class TestWithTheKernel:
         assert taken is not None
         force(job, status="ready")
         content.regenerate_job("acme", job.pk)
-        assert recovery.handle(kernel, taken) is recovery.Handled.LOST
+        assert handling.handle(kernel, taken) is handling.Handled.LOST
         assert instance_of(kernel, job).status == "canceled"
         assert state(job) == ("initial", "dispatched", 2)
 

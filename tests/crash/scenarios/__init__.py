@@ -22,6 +22,7 @@ SCENARIOS: dict[str, tuple[str, str]] = {
     "retry": ("dispatching", "Retry"),
     "cancel": ("dispatching", "Cancel"),
     "dispatch-recovery": ("dispatching", "Recovery"),
+    "dispatch-page": ("dispatching", "RecoveryPage"),
     "article": ("dispatching", "Article"),
     "permits": ("permits", "Permits"),
     "crossing-permits": ("permits", "CrossingPermits"),

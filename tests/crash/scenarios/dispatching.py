@@ -160,6 +160,24 @@ class Recovery(_Dispatching):
         yield from _ended(stage, unregistered, ("canceled", "withdrawn", 1), None)
 
 
+class RecoveryPage(_Dispatching):
+    """The recovery dispatcher, with four jobs to register: one alone, then a page."""
+
+    def arrange(self, stage: Stage) -> None:
+        relay.breaker.failed()
+        for _ in range(4):
+            self.submit(stage)
+        relay.breaker.succeeded()
+        stage.advance(10)
+
+    def act(self, stage: Stage) -> None:
+        assert dispatch_due(kernel=stage.kernel).handled == 4
+
+    def check(self, stage: Stage) -> Iterator[str]:
+        for job in _jobs(stage.world):
+            yield from _ended(stage, job, ("ready", "dispatched", 1), "completed")
+
+
 class Article(_Dispatching):
     """A whole claim of `content.article`, with every business write."""
 
