@@ -18,7 +18,7 @@ from kernel.engine.heartbeat import renew_claims
 from kernel.engine.renewing import LeaseRenewal
 from kernel.errors import KernelError
 from kernel.keeper.processes import Process
-from kernel.keeper.slots import ClaimSlots, PublishedClaim
+from kernel.keeper.slots import CLAIMS, ClaimSlots, PublishedClaim
 
 log: Final = logging.getLogger("baton.keeper")
 
@@ -38,6 +38,7 @@ class ChildKeeper:
         self._lease = lease_ms / 1000
         self._claims: dict[str, LiveClaim] = {}
         self._renewal = renewal
+        self._free_cells = list(reversed(range(CLAIMS)))
         self._renewed = 0.0
         self._taken = 0
         self._changed = threading.Condition()
@@ -46,7 +47,7 @@ class ChildKeeper:
         before = slots.read(index)
         #: Claims a predecessor in this slot died with, before the keeper could see it.
         self.left_behind = before.claims if before and before.process.is_dead() else ()
-        self._publish()
+        slots.publish(index, self._process, [])
 
     @contextmanager
     def keeping(self, claim: LiveClaim) -> Iterator[None]:
@@ -56,21 +57,25 @@ class ChildKeeper:
         if is_kept:
             yield
             return
-        claim.on_deadline(self._publish_changed)
         with self._changed:
+            cell = self._free_cells.pop()
             self._claims[claim.token] = claim
             self._taken += 1
-            self._publish()
+            self._publish(cell, claim)
+            self._slots.publish_head(self._index, self._process, taken=self._taken)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, name="baton-slot", daemon=True)
                 self._thread.start()
-            self._changed.notify_all()
+            if len(self._claims) == 1:
+                self._changed.notify_all()
+        claim.on_deadline(lambda: self._publish_changed(cell, claim))
         try:
             yield
         finally:
             with self._changed:
                 self._claims.pop(claim.token, None)
-                self._publish()
+                self._slots.publish_claim(self._index, cell, None)
+                self._free_cells.append(cell)
 
     def is_orphaned(self) -> bool:
         """Tell whether the keeper has been silent for half a lease."""
@@ -86,16 +91,14 @@ class ChildKeeper:
             self._stopped = True
             self._changed.notify_all()
 
-    def _publish_changed(self) -> None:
+    def _publish_changed(self, cell: int, claim: LiveClaim) -> None:
         with self._changed:
-            self._publish()
+            if claim.token in self._claims:
+                self._publish(cell, claim)
 
-    def _publish(self) -> None:
-        claims = [
-            PublishedClaim(claim.workflow_id, claim.token, claim.deadline, claim.culprit)
-            for claim in self._claims.values()
-        ]
-        self._slots.publish(self._index, self._process, claims, taken=self._taken)
+    def _publish(self, cell: int, claim: LiveClaim) -> None:
+        published = PublishedClaim(claim.workflow_id, claim.token, claim.deadline, claim.culprit)
+        self._slots.publish_claim(self._index, cell, published)
 
     def _watch(self) -> None:
         while True:

@@ -1,17 +1,22 @@
 """Shared memory between a worker's main process and its children: one writer an area, no lock.
 
-A child's area holds two copies of what it publishes, and a version whose parity says which of them
-counts. The child writes the other copy and then turns the version, so whatever stops it half-way (a
-death, or a sibling thread that keeps the GIL) leaves the last whole copy in force. The keeper's
-areas hold its beat, the stop request and, beside each child, the tokens it found lost.
+A child's area has a head, which says who it is, and a cell for each claim it can hold. Each of them
+is kept in two copies with a version whose parity says which one counts. The child writes the other
+copy and then turns the version, so whatever stops it half-way (a death, or a sibling thread that
+keeps the GIL) leaves the last whole copy in force. The keeper's areas hold its beat, the stop
+request and, beside each child, the tokens it found lost.
+
+Guarantees that a change of one claim costs the same however many others there are. Leaves to
+others: what is published when (`kernel.keeper.child`) and what follows (`kernel.keeper.keeper`).
 """
 
 from __future__ import annotations
 
 import mmap
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from kernel import limits
 from kernel.keeper.processes import Process
@@ -23,12 +28,14 @@ CLAIMS: Final = limits.SLOTS_PER_CHILD
 _BEAT: Final = struct.Struct("@d")  # the keeper's beat, monotonic seconds
 _STOP: Final = struct.Struct("@B7x")  # stop request
 _VERSION: Final = struct.Struct("@I4x")
-_CHILD: Final = struct.Struct("@IIIQ")  # claims published, taken so far, pid, process start
+_HEAD: Final = struct.Struct("@IIQ")  # claims taken so far, pid, process start
 _CLAIM: Final = struct.Struct("@40s40sd100s4x")  # workflow_id, token, deadline, step
 _LOST: Final = struct.Struct("@40s")
 _HEADER_SIZE: Final = _BEAT.size + _STOP.size
-_COPY_SIZE: Final = _CHILD.size + CLAIMS * _CLAIM.size
-_AREA_SIZE: Final = _VERSION.size + 2 * _COPY_SIZE + CLAIMS * _LOST.size
+_HEAD_SIZE: Final = _VERSION.size + 2 * _HEAD.size
+_CELL_SIZE: Final = _VERSION.size + 2 * _CLAIM.size
+_AREA_SIZE: Final = _HEAD_SIZE + CLAIMS * (_CELL_SIZE + _LOST.size)
+_NO_CLAIM: Final = (b"", b"", 0.0, b"")
 _READS_MAX: Final = 50
 
 
@@ -77,34 +84,37 @@ class ClaimSlots:
         return bool(_STOP.unpack_from(self._memory, _BEAT.size)[0])
 
     def publish(
-        self, index: int, process: Process, claims: list[PublishedClaim], *, taken: int = 0
+        self, index: int, process: Process, claims: Sequence[PublishedClaim], *, taken: int = 0
     ) -> None:
-        """Write a child's area (the child writes this, one thread at a time)."""
+        """Write a child's whole area: who it is and what it holds (the child writes this)."""
         assert len(claims) <= CLAIMS
-        area = self._area(index)
-        version = _VERSION.unpack_from(self._memory, area)[0] + 1
-        copy = _copy(area, version)
-        _CHILD.pack_into(self._memory, copy, len(claims), taken, process.pid, process.started)
-        for number, claim in enumerate(claims):
-            _CLAIM.pack_into(
-                self._memory, copy + _CHILD.size + number * _CLAIM.size, claim.workflow_id.encode(),
-                claim.token.encode(), claim.deadline, (claim.step or "").encode(),
-            )  # fmt: skip
-        _VERSION.pack_into(self._memory, area, version & 0xFFFFFFFF)
+        for cell in range(CLAIMS):
+            self.publish_claim(index, cell, claims[cell] if cell < len(claims) else None)
+        self.publish_head(index, process, taken=taken)
+
+    def publish_head(self, index: int, process: Process, *, taken: int) -> None:
+        """Say who uses an area and how many claims it has taken in its life."""
+        self._write(self._area(index), _HEAD, (taken, process.pid, process.started))
+
+    def publish_claim(self, index: int, cell: int, claim: PublishedClaim | None) -> None:
+        """Write one claim of a child, or that the cell holds none; one thread at a time."""
+        self._write(self._cell(index, cell), _CLAIM, _NO_CLAIM if claim is None else _row(claim))
 
     def read(self, index: int) -> PublishedChild | None:
         """Return what a child published last, or None: nobody has used this area.
 
         Also None when the child published again during every one of many tries; look again then.
         """
-        area = self._area(index)
-        for _ in range(_READS_MAX):
-            version = _VERSION.unpack_from(self._memory, area)[0]
-            copy = _copy(area, version)
-            raw = self._memory[copy : copy + _COPY_SIZE]
-            if version == _VERSION.unpack_from(self._memory, area)[0]:
-                return _child(index, raw)
-        return None
+        head = self._read(self._area(index), _HEAD)
+        rows = [self._read(self._cell(index, cell), _CLAIM) for cell in range(CLAIMS)]
+        if head is None or head[1] == 0 or None in rows:
+            return None
+        claims = tuple(
+            PublishedClaim(_text(row[0]), _text(row[1]), row[2], _text(row[3]) or None)
+            for row in rows
+            if row is not None and _text(row[1])
+        )
+        return PublishedChild(index, Process(head[1], head[2]), claims, head[0])
 
     def flag_lost(self, index: int, tokens: list[str]) -> None:
         """Tell a child which of its tokens are lost (the keeper writes this)."""
@@ -120,29 +130,44 @@ class ClaimSlots:
         )
         return {token for token in found if token}
 
+    def _write(self, at: int, layout: struct.Struct, values: tuple[Any, ...]) -> None:
+        version = _VERSION.unpack_from(self._memory, at)[0] + 1 & 0xFFFFFFFF
+        layout.pack_into(self._memory, _copy(at, layout, version), *values)
+        _VERSION.pack_into(self._memory, at, version)
+
+    def _read(self, at: int, layout: struct.Struct) -> tuple[Any, ...] | None:
+        for _ in range(_READS_MAX):
+            version = _VERSION.unpack_from(self._memory, at)[0]
+            copy = _copy(at, layout, version)
+            raw = self._memory[copy : copy + layout.size]
+            if version == _VERSION.unpack_from(self._memory, at)[0]:
+                return layout.unpack(raw)
+        return None
+
     def _area(self, index: int) -> int:
         assert 0 <= index < self.children
         return _HEADER_SIZE + index * _AREA_SIZE
 
+    def _cell(self, index: int, cell: int) -> int:
+        assert 0 <= cell < CLAIMS
+        return self._area(index) + _HEAD_SIZE + cell * _CELL_SIZE
+
     def _lost_at(self, index: int, number: int) -> int:
-        return self._area(index) + _VERSION.size + 2 * _COPY_SIZE + number * _LOST.size
+        return self._area(index) + _HEAD_SIZE + CLAIMS * _CELL_SIZE + number * _LOST.size
 
 
-def _copy(area: int, version: int) -> int:
+def _copy(at: int, layout: struct.Struct, version: int) -> int:
     """Return where the copy begins that this version counts."""
-    return area + _VERSION.size + version % 2 * _COPY_SIZE
+    return at + _VERSION.size + version % 2 * layout.size
 
 
-def _child(index: int, raw: bytes) -> PublishedChild | None:
-    count, taken, pid, started = _CHILD.unpack_from(raw)
-    if pid == 0:
-        return None
-    rows = _CLAIM.iter_unpack(raw[_CHILD.size : _CHILD.size + count * _CLAIM.size])
-    claims = tuple(
-        PublishedClaim(_text(workflow_id), _text(token), deadline, _text(step) or None)
-        for workflow_id, token, deadline, step in rows
+def _row(claim: PublishedClaim) -> tuple[bytes, bytes, float, bytes]:
+    return (
+        claim.workflow_id.encode(),
+        claim.token.encode(),
+        claim.deadline,
+        (claim.step or "").encode(),
     )
-    return PublishedChild(index, Process(pid, started), claims, taken)
 
 
 def _text(raw: bytes) -> str:

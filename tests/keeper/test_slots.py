@@ -35,13 +35,26 @@ def test_the_last_publication_is_read_back_whole(rounds: list[list[PublishedClai
 def test_a_writer_stopped_half_way_leaves_its_last_word_in_force() -> None:
     """Sixteen rounds, so that both copies and the turn of the version are met."""
     slots = ClaimSlots(1)
-    cannot_be_written = PublishedClaim("\ud800", "t", 0.0, None)
+    slots.publish(0, ME, [])
     for number in range(16):
-        good = [PublishedClaim(f"wf_{number}", "t", 1.0, "step")]
-        slots.publish(0, ME, good)
+        good = PublishedClaim(f"wf_{number}", "t", 1.0, "step")
+        slots.publish_claim(0, 3, good)
         with pytest.raises(UnicodeEncodeError):
-            slots.publish(0, ME, [PublishedClaim("wf_new", "t", 2.0, "x"), cannot_be_written])
-        assert slots.read(0) == PublishedChild(0, ME, tuple(good))
+            slots.publish_claim(0, 3, PublishedClaim("wf_new", "t", 2.0, "\ud800"))
+        assert slots.read(0) == PublishedChild(0, ME, (good,))
+
+
+def test_a_claim_changes_without_its_neighbours() -> None:
+    slots = ClaimSlots(2)
+    first, second, third = (PublishedClaim(f"wf_{n}", f"t{n}", float(n), None) for n in range(3))
+    slots.publish(0, ME, [first, second, third])
+    slots.publish_claim(0, 1, None)
+    assert slots.read(0) == PublishedChild(0, ME, (first, third))
+    slots.publish_claim(0, 1, second)
+    slots.publish_head(0, ME, taken=7)
+    assert slots.read(0) == PublishedChild(0, ME, (first, second, third), taken=7)
+    slots.publish(0, Process(1, 2), [])
+    assert slots.read(0) == PublishedChild(0, Process(1, 2), ())
 
 
 def test_a_reader_beside_a_busy_writer_sees_no_mixture() -> None:
@@ -53,14 +66,10 @@ def test_a_reader_beside_a_busy_writer_sees_no_mixture() -> None:
         until = time.monotonic() + 1.5
         while time.monotonic() < until:
             child = slots.read(0)
-            if child is None or not child.claims:
-                continue
-            numbers = {claim.workflow_id for claim in child.claims}
-            numbers |= {claim.token for claim in child.claims}
-            numbers |= {str(int(claim.deadline)) for claim in child.claims}
-            assert len(numbers) == 1, "claims of several publications"
-            assert len(child.claims) == int(numbers.pop()) % CLAIMS + 1
-            seen.add(child.claims[0].token)
+            for claim in child.claims if child is not None else ():
+                numbers = {claim.workflow_id, claim.token, str(int(claim.deadline)), claim.step}
+                assert len(numbers) == 1, "one claim of several publications"
+                seen.add(claim.token)
     finally:
         writer.kill()
         writer.join()
@@ -69,10 +78,11 @@ def test_a_reader_beside_a_busy_writer_sees_no_mixture() -> None:
 
 def _publish_for_ever(slots: ClaimSlots) -> None:
     number = 0
+    slots.publish(0, ME, [])
     while True:
         number += 1
         one = PublishedClaim(str(number), str(number), float(number), str(number))
-        slots.publish(0, ME, [one] * (number % CLAIMS + 1))
+        slots.publish_claim(0, number % CLAIMS, one)
 
 
 def test_the_keepers_areas_say_beat_stop_and_lost_tokens() -> None:
