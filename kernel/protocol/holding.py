@@ -17,6 +17,16 @@ def released() -> dict[str, Unset]:
     return {"claim_token": Unset(), "claim_owner": Unset(), "interrupted_at": Unset()}
 
 
+def cleared(instance: WorkflowInstance, step: str, *fields: str) -> dict[str, Unset]:
+    """Return the changes that remove fields of a step, for those that are there.
+
+    Whoever writes this under the step's `seq` knows what is there, and every field costs.
+    """
+    state = instance.steps[step]
+    present = (name for name in fields if getattr(state, name) not in (None, ()))
+    return {f"steps.{step}.{name}": Unset() for name in present}
+
+
 def held_commit(
     instance: WorkflowInstance,
     label: str,

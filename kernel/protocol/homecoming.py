@@ -13,7 +13,8 @@ from kernel.definition import OnFailed, RetryPolicy
 from kernel.directives import Sleep, WaitForSignal, Yield, as_seconds
 from kernel.model import Reason, StepStatus, WaitKind, WorkflowInstance
 from kernel.protocol import spans
-from kernel.protocol.expressions import Add, Expression, Json, Lit, Now, Push, Record, Span, Unset
+from kernel.protocol.expressions import Add, Expression, Json, Lit, Now, Push, Record, Span
+from kernel.protocol.holding import cleared
 from kernel.protocol.outcomes import CANCELED_CODE, Canceled, Completed, Directed, Failed, Outcome
 
 Changes = dict[str, Expression]
@@ -53,9 +54,7 @@ def completed(instance: WorkflowInstance, step: str, output: object) -> Changes:
         **_home(instance, step, StepStatus.COMPLETED, "completed"),
         f"output.{step}": Json(output),
         f"{path}.finished_at": Now(),
-        f"{path}.checkpoint": Unset(),
-        f"{path}.woken_by": Unset(),
-        f"{path}.error": Unset(),
+        **cleared(instance, step, "checkpoint", "woken_by", "error"),
     }
 
 
@@ -71,7 +70,7 @@ def retried(instance: WorkflowInstance, step: str, failed: Failed, *, delay_ms: 
         changes[f"{path}.not_before"] = Now(delay_ms)
         changes[f"{path}.blocked_on"] = _blocked(Reason.RETRY_BACKOFF, Now(delay_ms))
     if not failed.keeps_checkpoint:
-        changes[f"{path}.checkpoint"] = Unset()
+        changes.update(cleared(instance, step, "checkpoint"))
     return changes
 
 
@@ -85,7 +84,7 @@ def directed(
         **_home(instance, step, status, _directive_name(directive)),
         f"{path}.attempt": Add(-1),
         f"{path}.checkpoint": Json(directive.checkpoint),
-        f"{path}.error": Unset(),
+        **cleared(instance, step, "error"),
     }
     match directive:
         case Yield():
@@ -139,15 +138,15 @@ def error_record(code: str, message: str, step: str | None) -> Record:
 def _home(instance: WorkflowInstance, step: str, status: StepStatus, outcome: str) -> Changes:
     state = instance.steps[step]
     path = f"steps.{step}"
-    return {
+    changes: Changes = {
         f"{path}.status": Lit(status.value),
         f"{path}.seq": Lit(state.seq + 1),
-        f"{path}.recoveries": Lit(0),
-        f"{path}.resume": Unset(),
-        f"{path}.not_before": Unset(),
-        f"{path}.blocked_on": Unset(),
+        **cleared(instance, step, "resume", "not_before", "blocked_on"),
         **spans.close_attempt(step, state, outcome),
     }
+    if state.recoveries:
+        changes[f"{path}.recoveries"] = Lit(0)
+    return changes
 
 
 def _ended(

@@ -2,11 +2,14 @@
 
 Every value somebody handed in is wrapped in `$literal`, so that no text of a user is ever read as
 an operator or a field path.
+
+Guarantees the same effect as `kernel.protocol.apply` has in memory. Leaves to others: sending it.
 """
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from collections.abc import Callable
+from typing import Any, Final
 
 from kernel.protocol.commit import UNCLAIMED, Commit, Guard
 from kernel.protocol.expressions import (
@@ -57,48 +60,80 @@ def compile_stages(commit: Commit, clock: StoreClock) -> Pipeline:
 
 def compile_changes(changes: Changes, clock: StoreClock) -> dict[str, Any]:
     """Return the body of one `$set` stage."""
-    return {path: _compile(expr, path, clock) for path, expr in changes.items()}
+    return {path: _COMPILE[type(expr)](expr, path, clock) for path, expr in changes.items()}
 
 
-def _compile(expr: Expression, path: str, clock: StoreClock) -> Any:  # noqa: C901
-    match expr:
-        case Lit(value):
-            return {"$literal": value}
-        case Json(value):
-            return {"$literal": to_stored(value)}
-        case Now(plus_ms):
-            return clock.now(plus_ms)
-        case FieldValue(other):
-            return f"${other}"
-        case Span():
-            return _span(expr, clock)
-        case Add(amount):
-            step = _span(amount, clock) if isinstance(amount, Span) else amount
-            return {"$add": [{"$ifNull": [f"${path}", 0]}, step]}
-        case Record(fields):
-            record = {key: _compile(item, path, clock) for key, item in fields.items()}
-            # A bare document would be merged into the record that is there already.
-            return {"$mergeObjects": [record]}
-        case Push(item, keep):
-            grown = {"$concatArrays": [_list(path), [_compile(item, path, clock)]]}
-            return {"$slice": [grown, -keep]}
-        case WithoutSteps(steps):
-            keep_it = {"$not": [{"$in": ["$$this.step", {"$literal": list(steps)}]}]}
-            return {"$filter": {"input": _list(path), "cond": keep_it}}
-        case Earliest(paths):
-            return {"$max": [clock.now(), {"$min": [f"${p}" for p in paths]}]}
-        case Unset():
-            return "$$REMOVE"
-    assert_never(expr)
+def _literal(expr: Lit, _path: str, _clock: StoreClock) -> Expr:
+    return {"$literal": expr.value}
+
+
+def _json(expr: Json, _path: str, _clock: StoreClock) -> Expr:
+    return {"$literal": to_stored(expr.value)}
+
+
+def _now(expr: Now, _path: str, clock: StoreClock) -> Expr:
+    return clock.now(expr.plus_ms)
+
+
+def _field(expr: FieldValue, _path: str, _clock: StoreClock) -> Expr:
+    return f"${expr.path}"
+
+
+def _add(expr: Add, path: str, clock: StoreClock) -> Expr:
+    amount = expr.amount
+    step = amount if isinstance(amount, int) else _span(amount, path, clock)
+    return {"$add": [{"$ifNull": [f"${path}", 0]}, step]}
+
+
+def _record(expr: Record, path: str, clock: StoreClock) -> Expr:
+    fields = expr.fields.items()
+    # A bare document would be merged into the record that is there already.
+    return {
+        "$mergeObjects": [{key: _COMPILE[type(item)](item, path, clock) for key, item in fields}]
+    }
+
+
+def _push(expr: Push, path: str, clock: StoreClock) -> Expr:
+    item = _COMPILE[type(expr.item)](expr.item, path, clock)
+    return {"$slice": [{"$concatArrays": [_list(path), [item]]}, -expr.keep]}
+
+
+def _without(expr: WithoutSteps, path: str, _clock: StoreClock) -> Expr:
+    keep_it = {"$not": [{"$in": ["$$this.step", {"$literal": list(expr.steps)}]}]}
+    return {"$filter": {"input": _list(path), "cond": keep_it}}
+
+
+def _earliest(expr: Earliest, _path: str, clock: StoreClock) -> Expr:
+    return {"$max": [clock.now(), {"$min": [f"${path}" for path in expr.paths]}]}
+
+
+def _unset(_expr: Unset, _path: str, _clock: StoreClock) -> Expr:
+    return "$$REMOVE"
 
 
 def _list(path: str) -> Expr:
     return {"$ifNull": [f"${path}", []]}
 
 
-def _span(span: Span, clock: StoreClock) -> Expr:
+def _span(expr: Span, _path: str, clock: StoreClock) -> Expr:
     """Whole milliseconds between two moments, zero where the order or a start is missing."""
-    start = {"$max": [f"${p}" for p in span.start]}
-    ends = [clock.now(), f"${span.end}"] if span.end else [clock.now()]
+    start = {"$max": [f"${path}" for path in expr.start]}
+    ends = [clock.now(), f"${expr.end}"] if expr.end else [clock.now()]
     length = {"$subtract": [{"$min": ends}, start]}
     return {"$max": [0, {"$ifNull": [length, 0]}]}
+
+
+_Compile = Callable[[Any, str, StoreClock], Expr]
+_COMPILE: Final[dict[type[Expression], _Compile]] = {
+    Lit: _literal,
+    Json: _json,
+    Now: _now,
+    FieldValue: _field,
+    Add: _add,
+    Record: _record,
+    Push: _push,
+    WithoutSteps: _without,
+    Earliest: _earliest,
+    Unset: _unset,
+    Span: _span,
+}
