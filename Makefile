@@ -11,6 +11,9 @@ STAMP := $(VENV)/.installed
 JOBS  ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # Seconds of an outage in `make soak`.
 DURATION ?= 60
+# How many orders `make interleave` runs, and from which seed on (drawn without one).
+SCHEDULES ?= 3000
+SEED ?=
 # Passed on to the target's program, as in `make test ARGS="tests/lua -k pop"`.
 ARGS  ?=
 # What is tested on PostgreSQL beside SQLite.
@@ -52,6 +55,10 @@ soak: $(STAMP) ## Cut real workers off for DURATION seconds (60), restart them 2
 .PHONY: crash
 crash: $(STAMP) ## Kill processes before and after every command (ARGS=--every-way for all four ways)
 	@$(PY) -m tests.crash $(ARGS)
+
+.PHONY: interleave
+interleave: $(STAMP) ## Step processes command by command in SCHEDULES orders (3000; SEED= repeats)
+	@$(PY) -m tests.interleaving --schedules $(SCHEDULES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 .PHONY: check
 check: $(STAMP) ## Format, lint, types, import rules and the repository's own rules

@@ -23,11 +23,12 @@ def judge(instance: WorkflowInstance, commit: Commit) -> Verdict:
     or the finalizer's attempt (everything else a holder writes without a step).
     """
     ours = instance.claim_token == commit.guard.claim_token
-    seqs = commit.guard.step_seqs
-    moved = bool(seqs) and all(instance.steps[name].seq == seq + 1 for name, seq in seqs.items())
+    risen = [instance.steps[name].seq - seq for name, seq in commit.guard.step_seqs.items()]
     if ours:
+        # By two when a step came home to wait and the settling closed its wait in the same write.
+        moved = bool(risen) and min(risen) >= 1
         return Verdict.APPLIED if moved or _changed(instance, commit) else Verdict.SEND_AGAIN
-    if commit.releases and (moved or not seqs):
+    if commit.releases and all(by == 1 for by in risen):
         # The token is gone because this very write gave it up, or somebody took over after the
         # lease ended; either way nothing of ours is left to write.
         return Verdict.APPLIED

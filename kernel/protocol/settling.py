@@ -85,9 +85,9 @@ def canceled_at_the_end(instance: WorkflowInstance, message: str) -> Changes:
 
 
 def enter_failing(instance: WorkflowInstance, step: str, *, begin_finalizer: bool) -> Changes:
-    """Turn to failing: waits are closed, the finalizer is begun in this write or a later one."""
+    """Turn to failing: no step is left open, the finalizer is begun in this write or later."""
     return {
-        **close_waits(instance),
+        **close_steps(instance),
         "status": Lit(InstanceStatus.FAILING.value),
         "error": FieldValue(f"steps.{step}.error"),
         "finalizer": finalizing.record("failure", begun=begin_finalizer),
@@ -96,25 +96,31 @@ def enter_failing(instance: WorkflowInstance, step: str, *, begin_finalizer: boo
 
 
 def finish(instance: WorkflowInstance, status: InstanceStatus) -> Changes:
-    """Reach a terminal status: claim and waits end with it."""
+    """Reach a terminal status: claim, waits and interrupted steps end with it."""
     return {
         **released(),
-        **close_waits(instance),
+        **close_steps(instance),
         "status": Lit(status.value),
         "finished_at": Now(),
         "blocked_on": Unset(),
     }
 
 
-def close_waits(instance: WorkflowInstance) -> Changes:
-    """Close every wait; their steps are pending again, so that nothing looks as if it waited."""
+def close_steps(instance: WorkflowInstance) -> Changes:
+    """Close every wait and every interrupted call; their steps are pending again.
+
+    So nothing looks as if it waited or ran. A step found running here is none of this claim's wave,
+    which is home: its process died.
+    """
     changes: Changes = {"waits": Lit([])}
     for name, state in instance.steps.items():
-        if state.status is StepStatus.WAITING:
+        if state.status in (StepStatus.WAITING, StepStatus.RUNNING):
             changes[f"steps.{name}.status"] = Lit(StepStatus.PENDING.value)
             changes[f"steps.{name}.seq"] = Lit(state.seq + 1)
             changes[f"steps.{name}.not_before"] = Unset()
             changes[f"steps.{name}.blocked_on"] = Unset()
+        if state.status is StepStatus.RUNNING:
+            changes.update(spans.close_lost_attempt(name, state))
     return changes
 
 

@@ -12,6 +12,7 @@ TARGETS = {
     "up",
     "test",
     "crash",
+    "interleave",
     "soak",
     "check",
     "lint",

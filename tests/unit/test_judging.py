@@ -25,6 +25,7 @@ def commit(*, releases: bool, seqs: dict[str, int] | None = None) -> Commit:
     [
         ("mine", 3, False, Verdict.SEND_AGAIN),
         ("mine", 4, False, Verdict.APPLIED),
+        ("mine", 5, False, Verdict.APPLIED),
         ("mine", 3, True, Verdict.SEND_AGAIN),
         (None, 4, True, Verdict.APPLIED),
         ("theirs", 4, True, Verdict.APPLIED),

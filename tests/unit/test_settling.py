@@ -146,3 +146,12 @@ def test_a_stopping_process_begins_nothing_and_hands_its_claim_back(
     assert (after["status"], after["claimable_time"]) == (status, NOW)
     assert after["steps"]["b"].get("attempt", 0) == 0
     assert after.get("finalizer", {}).get("attempt", 0) == 0
+
+
+@pytest.mark.parametrize("ending", [CANCELED, "failed"])
+def test_a_step_whose_process_died_is_left_pending_by_the_end(ending: Any) -> None:
+    dead = {"status": "running", "seq": 3, "attempt": 1, "started_at": EARLIER}
+    _, after = settled({"a": ending, "b": dead}, ("a",), fields={"interrupted_at": NOW})
+    closed = after["steps"]["b"]
+    assert (closed["status"], closed["seq"], closed["attempt"]) == ("pending", 4, 1)
+    assert closed["attempts"][-1]["outcome"] == "lost"

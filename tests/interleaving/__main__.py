@@ -1,0 +1,76 @@
+"""Run many orders: `python -m tests.interleaving [--schedules N] [--seed S] [--jobs J] …`.
+
+Guarantees a last line with the sum, the seed and story of every violation, and exit status 1 if
+there was any. Leaves the servers to `tests.kit.servers`, as in a test run.
+"""
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.interleaving.shards import Share, run_share
+from tests.kit import servers
+
+
+def main() -> int:
+    """Run every shard; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.interleaving", description=__doc__)
+    parser.add_argument("--schedules", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=None, help="the first one; printed if drawn")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
+    parser.add_argument("--slots", type=int, default=1, help="claims a worker runs at once")
+    parser.add_argument("--no-pairs", action="store_true", help="leave out every order of pairs")
+    parser.add_argument("--story", action="store_true", help="tell what happened, whatever it was")
+    chosen = parser.parse_args()
+    seed = secrets.randbits(31) if chosen.seed is None else chosen.seed
+    jobs = max(1, min(chosen.jobs, chosen.schedules))
+    _say(f"{chosen.schedules} schedules from SEED={seed}, {jobs} processes")
+    began = time.monotonic()
+    shares = [
+        Share(
+            first=seed + chosen.schedules * n // jobs,
+            last=seed + chosen.schedules * (n + 1) // jobs,
+            number=n,
+            jobs=jobs,
+            pairs=not (chosen.no_pairs or chosen.story),
+            slots=chosen.slots,
+            story=chosen.story,
+        )
+        for n in range(jobs)
+    ]
+    with _servers() as url, multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        sums = pool.starmap(run_share, [(url, share) for share in shares], chunksize=1)
+    seconds = time.monotonic() - began
+    schedules = sum(one.schedules for one in sums)
+    violations = sum(one.violations for one in sums)
+    _say(f"{schedules / seconds:.0f} schedules/s")
+    _say(f"interleave: {schedules} schedules, {violations} violations")
+    return 1 if violations else 0
+
+
+@contextlib.contextmanager
+def _servers() -> Iterator[str]:
+    if Path("/dev/shm").is_dir() and "TMPDIR" not in os.environ:
+        tempfile.tempdir = "/dev/shm"
+    leads = servers.lead_run()
+    try:
+        yield servers.servers().mongo_url
+    finally:
+        if leads:
+            servers.end_run()
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

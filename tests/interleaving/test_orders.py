@@ -1,0 +1,57 @@
+"""A part of the orders that `make interleave` runs; BATON_SCHEDULES says how many are drawn."""
+
+import os
+import secrets
+import sys
+
+import pytest
+
+from tests.interleaving.cases import LIVES, Case, pairs, run_case
+from tests.interleaving.choices import Choices, Scripted, every_order
+from tests.interleaving.shards import drawn, told
+from tests.interleaving.stage import Stage
+from tests.interleaving.wire import Fate
+
+
+def no_violation(stage: Stage, name: str, case: Case, choices: Choices) -> None:
+    outcome = run_case(stage, case, choices)
+    assert not outcome.wrong, told(name, case, outcome)
+
+
+@pytest.mark.parametrize("life", LIVES, ids=str)
+def test_no_lost_answer_in_the_life_of_a_worker_does_harm(stage: Stage, life: Case) -> None:
+    whole = Scripted([])
+    no_violation(stage, "untroubled", life, whole)
+    for at in range(1, whole.commands + 1):
+        no_violation(stage, f"command {at} lost", life, Scripted([], {at: Fate.LOSE}))
+
+
+@pytest.mark.parametrize("life", LIVES[-4:], ids=str)
+def test_no_death_in_a_wave_does_harm(stage: Stage, life: Case) -> None:
+    whole = Scripted([])
+    no_violation(stage, "untroubled", life, whole)
+    for at in range(1, whole.commands + 1):
+        no_violation(stage, f"died after {at}", life, Scripted([], {at: Fate.DIE_AFTER}))
+
+
+@pytest.mark.parametrize("left", ["absent", "fresh"])
+def test_every_order_of_two_short_operations_is_right(stage: Stage, left: str) -> None:
+    for case in pairs(left):
+        for choices in every_order():
+            no_violation(stage, f"order {[turn for turn, _ in choices.taken]}", case, choices)
+
+
+def test_drawn_orders_of_drawn_crowds_are_right(stage: Stage) -> None:
+    _draw(stage, int(os.environ.get("BATON_SCHEDULES", "40")))
+
+
+def test_drawn_orders_of_grouped_commits_are_right(wide_stage: Stage) -> None:
+    _draw(wide_stage, int(os.environ.get("BATON_SCHEDULES", "40")) // 4)
+
+
+def _draw(stage: Stage, count: int) -> None:
+    first = int(os.environ.get("BATON_SEED") or secrets.randbits(31))
+    for seed in range(first, first + count):
+        sys.stdout.write(f"SEED={seed}\n")
+        case, choices = drawn(seed)
+        no_violation(stage, f"SEED={seed} SCHEDULES=1", case, choices)
