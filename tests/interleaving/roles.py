@@ -112,7 +112,7 @@ def free(run: Run, process: Process, kernel: Kernel, word: str) -> Any:
         token = _token(run, kernel, key)
         if token is not None:
             call = partial(
-                free_claim, kernel._parts.store, kernel.hints,
+                free_claim, kernel._parts.store, kernel.hints, kernel._parts.permits.handing_on,
                 workflow_id=run.workflow_id(key), token=token, culprit=culprit,
             )  # fmt: skip
             freed.append(patiently(call))
