@@ -7,14 +7,16 @@ the order and the policy (`jobs.workflows.article`), the end (`jobs.activities.e
 
 from typing import Any
 
+from jobs.activities import resting
 from jobs.activities.composing import details_of, kept_composition, summarised
 from jobs.activities.endings import finalize, give_up, settle
 from jobs.activities.requests import artifact_of, ports_of, request_of
 from jobs.models import ArtifactKind
 from jobs.plans import ContentInput
-from jobs.ports import PortCancelled
+from jobs.ports import ComposeFailedForNow, FetchFailedForNow, PortCancelled
+from jobs.resources import CONTENT_GENERATION
 from jobs.services import rounds
-from kernel import ActivityContext
+from kernel import ActivityContext, Sleep, Yield
 
 __all__ = ["compose", "fetch_page", "finalize", "give_up", "preprocess", "settle"]
 
@@ -26,7 +28,7 @@ def preprocess(ctx: ActivityContext) -> dict[str, Any]:
     return {"round": ctx.fencing_token}
 
 
-def fetch_page(ctx: ActivityContext) -> dict[str, Any]:
+def fetch_page(ctx: ActivityContext) -> dict[str, Any] | Sleep:
     """Fetch the page and keep its text. On repeat in a round: the page kept first is used."""
     request = request_of(ctx, ContentInput)
     rounds.enter_generating(request.job_id, ctx.fencing_token)
@@ -39,6 +41,8 @@ def fetch_page(ctx: ActivityContext) -> dict[str, Any]:
         except PortCancelled:
             ctx.raise_if_cancelled()
             raise
+        except FetchFailedForNow as failure:
+            return resting.site_rests(ctx, failure)
         kept = rounds.keep_artifact(
             request.job_id,
             ctx.fencing_token,
@@ -55,7 +59,7 @@ def fetch_page(ctx: ActivityContext) -> dict[str, Any]:
     return {"artifact": kept.pk, "characters": len(kept.text)}
 
 
-def compose(ctx: ActivityContext) -> dict[str, Any]:
+def compose(ctx: ActivityContext) -> dict[str, Any] | Sleep | Yield:
     """Summarise the page and keep the summary.
 
     On repeat in a round: a summary that was kept is returned without asking the composer again.
@@ -73,5 +77,8 @@ def compose(ctx: ActivityContext) -> dict[str, Any]:
             language=page.details["language"],
         )
 
-    kept = kept_composition(ctx, request, make)
+    try:
+        kept = kept_composition(ctx, request, make)
+    except ComposeFailedForNow as failure:
+        return resting.provider_rests(ctx, CONTENT_GENERATION, failure)
     return {"artifact": kept.pk, "sentences": len(kept.details["sentences"])}

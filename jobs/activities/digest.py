@@ -7,14 +7,16 @@ holds nothing, and looks by itself once a minute. Leaves to others: fetching and
 
 from typing import Any
 
-from jobs.activities import endings
+from jobs.activities import endings, resting
 from jobs.activities.composing import details_of, kept_composition, summarised
 from jobs.activities.live import over_or_wait
 from jobs.activities.requests import artifact_of, request_of
 from jobs.activities.transcribing import Outcome, transcribe
 from jobs.plans import DigestInput
+from jobs.ports import ComposeFailedForNow
+from jobs.resources import CONTENT_GENERATION
 from jobs.services import choices, rounds
-from kernel import ActivityContext, WaitForSignal
+from kernel import ActivityContext, Sleep, WaitForSignal, Yield
 
 #: Seconds after which the step looks whether a choice was made, though nobody rang.
 CHOICE_POLL_SECONDS = 60.0
@@ -38,7 +40,7 @@ def transcribe_audio(ctx: ActivityContext) -> Outcome:
     return transcribe(ctx, request, event.recording_url)
 
 
-def compose(ctx: ActivityContext) -> dict[str, Any]:
+def compose(ctx: ActivityContext) -> dict[str, Any] | Sleep | Yield:
     """Summarise page and recording together, twice: briefly, and in full.
 
     On repeat in a round: what was kept is returned without asking the composer again.
@@ -69,7 +71,10 @@ def compose(ctx: ActivityContext) -> dict[str, Any]:
             ],
         )
 
-    kept = kept_composition(ctx, request, make)
+    try:
+        kept = kept_composition(ctx, request, make)
+    except ComposeFailedForNow as failure:
+        return resting.provider_rests(ctx, CONTENT_GENERATION, failure)
     return {"artifact": kept.pk, "candidates": len(kept.details["candidates"])}
 
 

@@ -12,10 +12,12 @@ event's own moves (`jobs.services.live`).
 
 from typing import Any
 
+from jobs.activities import resting
 from jobs.activities.requests import request_of
 from jobs.activities.transcribing import Outcome, recording_of, transcribe
 from jobs.models import LiveEvent, LiveStatus
 from jobs.plans import FANOUT, LiveInput, WatchInput
+from jobs.ports import FetchFailedForNow
 from jobs.runtime import get_kernel
 from jobs.services import live, rounds
 from kernel import (
@@ -23,6 +25,7 @@ from kernel import (
     FinalizerContext,
     NonRetryable,
     Priority,
+    Sleep,
     WaitForSignal,
     WorkflowCanceled,
 )
@@ -32,7 +35,7 @@ READY_POLL_SECONDS = 300.0
 WATCH_POLL_SECONDS = 60.0
 
 
-def preprocess(ctx: ActivityContext) -> dict[str, Any] | WaitForSignal:
+def preprocess(ctx: ActivityContext) -> dict[str, Any] | Sleep | WaitForSignal:
     """Wait until the event has its recording, then fetch it.
 
     The wait's generation is the round: what rings for an earlier round wakes nobody.
@@ -45,7 +48,10 @@ def preprocess(ctx: ActivityContext) -> dict[str, Any] | WaitForSignal:
     event = over_or_wait(ctx, request.tenant, request.live_event)
     if isinstance(event, WaitForSignal):
         return event
-    recording = recording_of(ctx, request, event.recording_url)
+    try:
+        recording = recording_of(ctx, request, event.recording_url)
+    except FetchFailedForNow as failure:
+        return resting.site_rests(ctx, failure)
     return {"event": event.pk, "bytes": recording.details["byte_count"]}
 
 

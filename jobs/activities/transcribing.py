@@ -14,22 +14,25 @@ from typing import Any
 
 from django.conf import settings
 
+from jobs.activities import resting
 from jobs.activities.followed import TASK_ID_CHARACTERS, FollowedTask
 from jobs.activities.requests import media_of
 from jobs.models import ContentArtifact
 from jobs.plans import ContentInput
 from jobs.ports import (
     FailedForNow,
+    FetchFailedForNow,
     PortCancelled,
     SpeechFailedForNow,
     SpeechRefused,
     SpeechState,
     SpeechTask,
 )
+from jobs.resources import SPEECH_RECOGNITION
 from jobs.services import callbacks, recordings, rounds
-from kernel import ActivityContext, NonRetryable, Sleep, WaitForSignal
+from kernel import ActivityContext, NonRetryable, Sleep, WaitForSignal, Yield
 
-Outcome = dict[str, Any] | Sleep | WaitForSignal
+Outcome = dict[str, Any] | Sleep | WaitForSignal | Yield
 
 
 def transcribe(ctx: ActivityContext, request: ContentInput, url: str) -> Outcome:
@@ -45,12 +48,16 @@ def transcribe(ctx: ActivityContext, request: ContentInput, url: str) -> Outcome
     if kept is not None:
         return _output(kept)
     try:
-        if ctx.checkpoint is None:
+        if ctx.checkpoint is None or resting.has_rested(ctx.checkpoint):
             return _submit(ctx, request, url)
         return _look(ctx, request, FollowedTask.load(ctx.checkpoint))
     except PortCancelled:
         ctx.raise_if_cancelled()
         raise
+    except FetchFailedForNow as failure:
+        return resting.site_rests(ctx, failure)
+    except SpeechFailedForNow as failure:
+        return resting.provider_rests(ctx, SPEECH_RECOGNITION, failure)
 
 
 def recording_of(ctx: ActivityContext, request: ContentInput, url: str) -> ContentArtifact:
@@ -123,6 +130,8 @@ def _look(ctx: ActivityContext, request: ContentInput, followed: FollowedTask) -
     except FailedForNow as failure:
         ctx.log.warning("no answer about %s: %s", followed.task_id, failure)
         followed = followed.unanswered(failure.message)
+        if resting.is_asked(failure):
+            resting.cool_down(ctx, SPEECH_RECOGNITION, failure.retry_after or followed.delay())
         return _wait(ctx, followed, wanted=failure.retry_after)
     ctx.log.info("asked %s for %s: %s", followed.provider, followed.task_id, task.state)
     return _decide(ctx, request, followed.answered(), task)

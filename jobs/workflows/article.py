@@ -7,6 +7,7 @@ are tried again with growing delays. Leaves to others: what the steps do (`jobs.
 from jobs.activities import article
 from jobs.activities.outside import Ports
 from jobs.plans import ARTICLE
+from jobs.resources import CONTENT_GENERATION, WEB_CRAWLER, tenant_work_of
 from jobs.workflows import policies
 from kernel import Definition, Step
 
@@ -20,10 +21,16 @@ def article_definition(ports: Ports) -> Definition:
                 article.preprocess, timeout=policies.BUSINESS_TIMEOUT, retry=policies.BUSINESS
             ),
             "fetch_page": Step(
-                article.fetch_page, timeout=policies.FETCH_TIMEOUT, retry=policies.FETCH
+                article.fetch_page,
+                timeout=policies.FETCH_TIMEOUT,
+                retry=policies.FETCH,
+                traffic_resource=WEB_CRAWLER,
             ),
             "compose": Step(
-                article.compose, timeout=policies.COMPOSE_TIMEOUT, retry=policies.COMPOSE
+                article.compose,
+                timeout=policies.COMPOSE_TIMEOUT,
+                retry=policies.COMPOSE,
+                traffic_resource=CONTENT_GENERATION,
             ),
             "finalize": Step(
                 article.finalize, timeout=policies.BUSINESS_TIMEOUT, retry=policies.BUSINESS
@@ -31,5 +38,6 @@ def article_definition(ports: Ports) -> Definition:
         },
         success_finalizer=article.settle,
         failure_finalizer=article.give_up,
+        workflow_resources=tenant_work_of,
         ports=ports,
     )

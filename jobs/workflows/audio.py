@@ -3,6 +3,7 @@
 from jobs.activities import audio, endings
 from jobs.activities.outside import MediaPorts
 from jobs.plans import AUDIO
+from jobs.resources import CONTENT_GENERATION, SPEECH_RECOGNITION, tenant_work_of
 from jobs.workflows import policies
 from kernel import Definition, Step
 
@@ -19,9 +20,13 @@ def audio_definition(ports: MediaPorts) -> Definition:
                 audio.transcribe_audio,
                 timeout=policies.TRANSCRIBE_TIMEOUT,
                 retry=policies.TRANSCRIBE,
+                traffic_resource=SPEECH_RECOGNITION,
             ),
             "compose": Step(
-                audio.compose, timeout=policies.COMPOSE_TIMEOUT, retry=policies.COMPOSE
+                audio.compose,
+                timeout=policies.COMPOSE_TIMEOUT,
+                retry=policies.COMPOSE,
+                traffic_resource=CONTENT_GENERATION,
             ),
             "finalize": Step(
                 endings.finalize, timeout=policies.BUSINESS_TIMEOUT, retry=policies.BUSINESS
@@ -29,5 +34,6 @@ def audio_definition(ports: MediaPorts) -> Definition:
         },
         success_finalizer=endings.settle,
         failure_finalizer=endings.give_up,
+        workflow_resources=tenant_work_of,
         ports=ports,
     )

@@ -6,6 +6,7 @@ Page and recording are worked on side by side in one wave, so `compose` begins w
 from jobs.activities import article, digest, endings
 from jobs.activities.outside import MediaPorts
 from jobs.plans import DIGEST
+from jobs.resources import CONTENT_GENERATION, SPEECH_RECOGNITION, WEB_CRAWLER, tenant_work_of
 from jobs.workflows import policies
 from kernel import Definition, Step
 
@@ -16,15 +17,22 @@ def digest_definition(ports: MediaPorts) -> Definition:
         DIGEST,
         steps={
             "fetch_page": Step(
-                article.fetch_page, timeout=policies.FETCH_TIMEOUT, retry=policies.FETCH
+                article.fetch_page,
+                timeout=policies.FETCH_TIMEOUT,
+                retry=policies.FETCH,
+                traffic_resource=WEB_CRAWLER,
             ),
             "transcribe_audio": Step(
                 digest.transcribe_audio,
                 timeout=policies.TRANSCRIBE_TIMEOUT,
                 retry=policies.TRANSCRIBE,
+                traffic_resource=SPEECH_RECOGNITION,
             ),
             "compose": Step(
-                digest.compose, timeout=policies.COMPOSE_TIMEOUT, retry=policies.COMPOSE
+                digest.compose,
+                timeout=policies.COMPOSE_TIMEOUT,
+                retry=policies.COMPOSE,
+                traffic_resource=CONTENT_GENERATION,
             ),
             "choose": Step(
                 digest.choose, timeout=policies.BUSINESS_TIMEOUT, retry=policies.BUSINESS
@@ -35,5 +43,6 @@ def digest_definition(ports: MediaPorts) -> Definition:
         },
         success_finalizer=endings.settle,
         failure_finalizer=endings.give_up,
+        workflow_resources=tenant_work_of,
         ports=ports,
     )
