@@ -60,6 +60,15 @@ crash: $(STAMP) ## Kill processes before and after every command (ARGS=--every-w
 interleave: $(STAMP) ## Step processes command by command in SCHEDULES orders (3000; SEED= repeats)
 	@$(PY) -m tests.interleaving --schedules $(SCHEDULES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
+# Sizes of `make capacity`; BATON_CAPACITY_WORKFLOWS and the others override them.
+.PHONY: capacity
+capacity: $(STAMP) ## Prove limits with 1,000 workflows behind a limit of 8, on real workers
+	@$(PY) -m pytest -q -n $(JOBS) tests/capacity_proof $(ARGS)
+	@BATON_CAPACITY_WORKFLOWS=$${BATON_CAPACITY_WORKFLOWS:-1000} \
+		BATON_CAPACITY_CALL_MS=$${BATON_CAPACITY_CALL_MS:-500} \
+		BATON_CAPACITY_CHILDREN=$${BATON_CAPACITY_CHILDREN:-4} \
+		BATON_CAPACITY_SLOTS=$${BATON_CAPACITY_SLOTS:-4} $(PY) -m tests.capacity_proof
+
 .PHONY: check
 check: $(STAMP) ## Format, lint, types, import rules and the repository's own rules
 	@$(PY) -m ruff format --check .

@@ -10,7 +10,17 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
-from bench import api_accept, api_outage, footprint, idle, lanes, takeover, throughput, waking
+from bench import (
+    api_accept,
+    api_outage,
+    capacity,
+    footprint,
+    idle,
+    lanes,
+    takeover,
+    throughput,
+    waking,
+)
 from bench.figure import Figure, table
 from bench.site import Site, running_site
 
@@ -24,6 +34,7 @@ MEASURES: dict[str, Measure] = {
     "lanes": lanes.measure,
     "api_accept": api_accept.measure,
     "api_outage": api_outage.measure,
+    "capacity": capacity.measure,
     "waking": waking.measure,
 }
 

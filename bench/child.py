@@ -26,9 +26,9 @@ def main() -> None:
     print(json.dumps(work()), flush=True)
 
 
-def drain() -> Work:
-    """Be a worker: run whatever is due on the queue."""
-    kernel = connect(os.environ)
+def drain(slots: str = "1") -> Work:
+    """Be a worker: run whatever is due on the queue, so many claims side by side."""
+    kernel = connect(os.environ, slots=int(slots))
     for definition in definitions():
         kernel.register(definition)
     kernel.find(biz_key="opens the connection")

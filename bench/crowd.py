@@ -1,7 +1,7 @@
 """A great many waiting workflows at once: one that really waits, copied.
 
-Guarantees documents as a suspend leaves them. Leaves making the first one to the caller; hints are
-not needed for those that a signal wakes.
+Guarantees documents as a suspend, or a refused permit, leaves them. Leaves making the first one to
+the caller; hints are not needed for those that a signal wakes.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ from kernel import workflow_id_of
 _BATCH = 5_000
 
 
-def clone_waiting(instances: Any, like: str, biz_keys: Iterable[str]) -> None:
+def clone_waiting(
+    instances: Any, like: str, biz_keys: Iterable[str], *, reason: str | None = None
+) -> None:
     """Insert a copy of the waiting instance whose workflow_id is `like`, for each biz_key.
+
+    With `reason`, one that is blocked for that reason: a refused permit suspends nothing.
 
     Raises:
         RuntimeError: it does not wait.
     """
-    original = instances.find_one({"workflow_id": like, "status": "waiting"}, {"_id": 0})
+    waits = {"blocked_on.reason": reason} if reason else {"status": "waiting"}
+    original = instances.find_one({"workflow_id": like, **waits}, {"_id": 0})
     if original is None:
         raise RuntimeError(f"{like} does not wait")
     keys = iter(biz_keys)

@@ -90,7 +90,7 @@ def mongo(environment: Mapping[str, str]) -> MongoClient[dict[str, Any]]:
     return MongoClient(environment["BATON_MONGO_URL"], w="majority", journal=True)
 
 
-def connect(environment: Mapping[str, str]) -> Kernel:
+def connect(environment: Mapping[str, str], *, slots: int = 1) -> Kernel:
     """Return a kernel on an environment, as a worker process would build it."""
     return Kernel.connect(
         KernelConfig(
@@ -99,6 +99,7 @@ def connect(environment: Mapping[str, str]) -> Kernel:
             database=environment["BATON_DATABASE"],
             key_prefix=environment["BATON_KEY_PREFIX"],
             lease=float(environment["BATON_LEASE_SECONDS"]),
+            slots_per_child=slots,
         )
     )
 

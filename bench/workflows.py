@@ -14,6 +14,10 @@ from kernel import ActivityContext, Definition, Plan, Sleep, Step, WaitForSignal
 
 #: Three steps that do nothing: what remains is Baton.
 THREE = Plan("bench.three", queue=QUEUE, steps=["one", "two", "three"])
+#: The same with a permit for the middle step, and one step that is nothing but its permit.
+LIMITED = Plan("bench.limited", queue=QUEUE, steps=["one", "two", "three"])
+PERMIT = Plan("bench.permit", queue=QUEUE, steps=["two"])
+RESOURCE = "bench"
 #: Waits for longer than any run lasts.
 WAITING = Plan("bench.waiting", queue=QUEUE, steps=["wait"])
 #: Waits for an event, and the workflow that tells everybody of it, a page at a time.
@@ -75,6 +79,15 @@ def definitions(tell: Callable[[int], object] | None = None) -> list[Definition]
     """Build every measured definition; `tell` delivers the event to the listener of a number."""
     return [
         Definition(THREE, steps={name: Step(stamp) for name in THREE.steps}),
+        Definition(
+            LIMITED,
+            steps={
+                "one": Step(stamp),
+                "two": Step(stamp, traffic_resource=RESOURCE),
+                "three": Step(stamp),
+            },
+        ),
+        Definition(PERMIT, steps={"two": Step(stamp, traffic_resource=RESOURCE)}),
         Definition(WAITING, steps={"wait": Step(wait)}),
         Definition(LISTENING, steps={"listen": Step(listen)}),
         Definition(FANOUT, steps={"ring": Step(ring, timeout=300)}, ports=tell),

@@ -111,8 +111,10 @@ class ContentJobAdmin(JobAdmin):
 class ApiTokenAdmin(TokenAdmin):
     """API tokens: issue one, see it once, revoke it."""
 
-    list_display = ("name", "tenant", "user", "created_at", "expires_at", "last_used_at", "alive")
-    list_filter = ("tenant", "revoked_at")
+    list_display = (
+        *("name", "tenant", "ops", "user", "created_at", "expires_at", "last_used_at", "alive"),
+    )
+    list_filter = ("tenant", "ops", "revoked_at")
     search_fields = ("name", "tenant", "user__username")
     readonly_fields = ("created_at", "last_used_at", "revoked_at")
     fields = ("name", "tenant", "user", "expires_at", *readonly_fields)

@@ -79,7 +79,7 @@ def answer_headers(status: int, *names: str) -> list[OpenApiParameter]:
 _HEADERS = {
     "Location": "Address of the job.",
     REPLAYED: "`true` when this repeats the answer of an earlier request with the same key.",
-    "ETag": "Names this state of the job; send it as `If-None-Match`.",
+    "ETag": "Names this state; a job's is for `If-None-Match`, a resource's for `If-Match`.",
     "Retry-After": "Seconds after which to look again; absent when the job is over.",
     "Preference-Applied": "The wait that was granted.",
     "Link": 'Address of the next page, with `rel="next"`.',

@@ -1,8 +1,8 @@
-"""Who is asking, and for which tenant.
+"""Who is asking, and for which tenant, or as an operator.
 
 Guarantees: a bearer token decides before a session does; a session writes only with its CSRF
-token; a caller without a tenant sees nothing. Leaves to others: tokens themselves
-(``jobs.services.access``).
+token; a caller without a tenant sees nothing of any, and no tenant's token acts as an operator.
+Leaves to others: tokens themselves (``jobs.services.access``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.auth.models import AbstractBaseUser
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import AuthenticationFailed
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from jobs.models import ApiToken
@@ -67,6 +67,23 @@ class HasTenant(BasePermission):
         return tenant is not None
 
 
+class IsOperator(BasePermission):
+    """Let in tokens of the operators, and console users who were given the right."""
+
+    message = (
+        "This is for operators: use a token made with `manage.py create_token USER --ops`, or a"
+        " console user with the permission."
+    )
+
+    def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002 -- DRF's
+        """Judge the caller; reading and changing are two permissions."""
+        if isinstance(request.auth, ApiToken):
+            return request.auth.ops
+        wanted = "view_capacity" if request.method in SAFE_METHODS else "change_capacity"
+        user = request.user
+        return bool(user is not None and user.is_staff and user.has_perm(f"jobs.{wanted}"))
+
+
 def tenant_of(request: Request) -> str:
     """Return the tenant that :class:`HasTenant` found."""
     tenant: Any = getattr(request, "tenant", None)
@@ -75,14 +92,14 @@ def tenant_of(request: Request) -> str:
 
 
 def caller_of(request: Request) -> AbstractBaseUser:
-    """Return the user that :class:`HasTenant` let in."""
-    assert isinstance(request.user, AbstractBaseUser), "the view lacks HasTenant"
+    """Return the user that :class:`HasTenant` or :class:`IsOperator` let in."""
+    assert isinstance(request.user, AbstractBaseUser), "the view lets anybody in"
     return request.user
 
 
 def _tenant(request: Request) -> str | None:
     if isinstance(request.auth, ApiToken):
-        return request.auth.tenant
+        return request.auth.tenant or None
     if request.user is not None and request.user.is_authenticated:
         return access.tenant_of_user(request.user)
     return None

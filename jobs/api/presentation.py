@@ -48,9 +48,7 @@ def detail(
     request: Request, job: ContentJob, instance: WorkflowInstance | None, *, known: bool
 ) -> dict[str, Any]:
     """Shape one job; ``known`` is False when the workflow store did not answer."""
-    current = (
-        instance if instance and instance.fencing_token == job.dispatch_fencing_token else None
-    )
+    current = of_this_round(job, instance)
     return {
         **summary(request, job),
         "workflow_id": workflow_id_of(job.dispatch_biz_key or ""),
@@ -60,6 +58,11 @@ def detail(
         "waiting": _waiting(job, current, known=known),
         "progress": None if current is None else _progress(current),
     }
+
+
+def of_this_round(job: ContentJob, instance: WorkflowInstance | None) -> WorkflowInstance | None:
+    """Return the instance if it works for the job's present round."""
+    return instance if instance and instance.fencing_token == job.dispatch_fencing_token else None
 
 
 def moment(value: datetime | None) -> str | None:

@@ -166,6 +166,13 @@ PROBLEMS: dict[str, ProblemType] = _table(
         False,
     ),
     (
+        "precondition-failed",
+        412,
+        "It was changed since you read it",
+        "Read it again, look at what changed, and send the `ETag` of that answer as `If-Match`.",
+        False,
+    ),
+    (
         "too-large",
         413,
         "The body is too large",
@@ -224,6 +231,16 @@ PROBLEMS: dict[str, ProblemType] = _table(
         False,
     ),
     (
+        "precondition-required",
+        428,
+        "The change does not say what it is based on",
+        (
+            "Read the thing first and send the `ETag` of that answer as `If-Match`; `*` is not "
+            "accepted, because it would overwrite what you have not seen."
+        ),
+        False,
+    ),
+    (
         "quota-exceeded",
         429,
         "The tenant's quota of work is used up",
@@ -265,8 +282,10 @@ BY_STATUS: dict[int, str] = {
     405: "method-not-allowed",
     406: "not-acceptable",
     413: "too-large",
+    412: "precondition-failed",
     415: "unsupported-media-type",
     422: "validation",
+    428: "precondition-required",
     429: "rate-limited",
     503: "unavailable",
 }

@@ -145,7 +145,7 @@ class RotatedShape(serializers.Serializer[Any]):
 
     token = serializers.CharField()
     name = serializers.CharField()
-    tenant = serializers.CharField()
+    tenant = serializers.CharField(help_text="Empty for a token of the operators.")
     expires_at = serializers.DateTimeField(allow_null=True)
     replaced_expires_at = serializers.DateTimeField(
         help_text="When the token that made this call ends."
@@ -179,6 +179,12 @@ class WaitingShape(serializers.Serializer[Any]):
     reason = serializers.CharField()
     resource = serializers.CharField(allow_null=True)
     since = serializers.DateTimeField(allow_null=True)
+    position = serializers.IntegerField(
+        required=False, help_text="Place in the line for a permit; 1 is next."
+    )
+    estimate = serializers.FloatField(
+        required=False, help_text="Seconds, not sooner; where only a rate or a cooldown decides."
+    )
 
 
 class StepShape(serializers.Serializer[Any]):

@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from jobs.api.answers import WITH_BODY, answers
+from jobs.api.authentication import HasTenant, IsOperator
 from jobs.api.checking import checked
 from jobs.api.errors import Refusal
 from jobs.api.presentation import moment
@@ -26,6 +27,8 @@ from jobs.services import access
 
 class TokenRotateView(APIView):
     """The caller's own token."""
+
+    permission_classes = (HasTenant | IsOperator,)
 
     @extend_schema(
         operation_id="tokens_rotate",

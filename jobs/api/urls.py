@@ -5,6 +5,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from jobs.api import (
     callbacks,
+    capacity,
     choices,
     commands,
     live,
@@ -34,6 +35,15 @@ urlpatterns = [
         "live-events/<str:event_id>/cancel", live.LiveCancelView.as_view(), name="live-event-cancel"
     ),
     path("callbacks/<str:provider>/<str:token>", callbacks.CallbackView.as_view(), name="callback"),
+    path("capacity", capacity.CapacityView.as_view(), name="capacity"),
+    path("capacity/<str:resource>", capacity.ResourceView.as_view(), name="capacity-resource"),
+    path("capacity/<str:resource>/pause", capacity.PauseView.as_view(), name="capacity-pause"),
+    path("capacity/<str:resource>/resume", capacity.ResumeView.as_view(), name="capacity-resume"),
+    path(
+        "capacity/<str:resource>/cooldown",
+        capacity.CooldownView.as_view(),
+        name="capacity-cooldown",
+    ),
     path("tokens/rotate", tokens.TokenRotateView.as_view(), name="token-rotate"),
     path("schema", SpectacularAPIView.as_view(http_method_names=READ), name="schema"),
     path(

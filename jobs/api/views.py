@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs.api import paging, presentation
+from jobs.api import paging, place, presentation
 from jobs.api.answers import WITH_BODY, WITH_KEY, answer_headers, answers, key_parameter
 from jobs.api.authentication import caller_of, tenant_of
 from jobs.api.checking import checked
@@ -124,6 +124,9 @@ class JobView(APIView):
         instance, known = _instance(job)
         body = presentation.detail(request, job, instance, known=known)
         tag = f'"{hashlib.sha256(encode(body)).hexdigest()[:32]}"'
+        if body["waiting"] is not None:
+            # The line moves all the time, which is no change of the job: it is not in the tag.
+            body["waiting"] |= place.place_of(presentation.of_this_round(job, instance))
         headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
         if job.status in OPEN_STATUSES:
             headers["Retry-After"] = str(LOOK_AGAIN_SECONDS)

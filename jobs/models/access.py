@@ -1,4 +1,4 @@
-"""Who may call the API for which tenant.
+"""Who may call the API: for a tenant, or as an operator of the whole deployment.
 
 Guarantees: the token itself is never stored, only its SHA-256. Leaves to others: issuing,
 checking and revoking (`jobs.services.access`).
@@ -15,10 +15,13 @@ TENANT_CHARACTERS = 64
 
 
 class ApiToken(models.Model):
-    """A bearer token of one tenant, acting as one user."""
+    """A bearer token, acting as one user: of one tenant, or of the operators and of no tenant."""
 
     name = models.CharField(max_length=100)
-    tenant = models.SlugField(max_length=TENANT_CHARACTERS)
+    #: Empty for a token of the operators.
+    tenant = models.SlugField(max_length=TENANT_CHARACTERS, blank=True)
+    #: May see and change the deployment's capacity; sees nothing of any tenant.
+    ops = models.BooleanField(default=False, editable=False)
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"
     )
@@ -38,6 +41,11 @@ class ApiToken(models.Model):
 
         ordering: ClassVar[list[str]] = ["-created_at", "-id"]
         verbose_name = "API token"
+        #: For console sessions; a token of the operators has both.
+        permissions = (
+            ("view_capacity", "Can see capacity limits and who waits for them"),
+            ("change_capacity", "Can change capacity limits"),
+        )
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.tenant})"
+        return f"{self.name} ({self.tenant or 'operators'})"

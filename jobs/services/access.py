@@ -57,18 +57,28 @@ class DemoAccess:
 
 
 def issue_token(
-    *, user: User, tenant: str, name: str, expires_at: datetime | None = None
+    *,
+    user: User,
+    tenant: str = "",
+    name: str,
+    expires_at: datetime | None = None,
+    ops: bool = False,
 ) -> IssuedToken:
-    """Create a token for a user of a tenant.
+    """Create a token for a user: of a tenant, or with `ops` of the operators and of no tenant.
 
     Raises:
-        InvalidRequest: the tenant is no slug, or the expiry has passed.
+        InvalidRequest: the tenant is no slug, the expiry has passed, or it is to be both.
     On repeat: another token.
     """
-    check_token(tenant=tenant, expires_at=expires_at)
+    check_token(tenant=tenant, expires_at=expires_at, ops=ops)
     raw = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
     token = ApiToken.objects.create(
-        name=name, tenant=tenant, user=user, token_hash=_hash(raw), expires_at=expires_at
+        name=name,
+        tenant=tenant,
+        user=user,
+        token_hash=_hash(raw),
+        expires_at=expires_at,
+        ops=ops,
     )
     return IssuedToken(token=token, raw=raw)
 
@@ -112,6 +122,7 @@ def rotate_token(token: ApiToken, *, overlap: timedelta = OVERLAP) -> IssuedToke
         issued = issue_token(
             user=token.user,
             tenant=token.tenant,
+            ops=token.ops,
             name=token.name,
             expires_at=None if life is None else now + life,
         )
@@ -134,19 +145,21 @@ def tenant_of_user(user: AbstractBaseUser) -> str | None:
     """Return the one tenant a user has live tokens of; None when there is none or more than one."""
     now = timezone.now()
     live = ApiToken.objects.filter(
-        Q(expires_at=None) | Q(expires_at__gt=now), user_id=user.pk, revoked_at=None
+        Q(expires_at=None) | Q(expires_at__gt=now), user_id=user.pk, revoked_at=None, ops=False
     )
     tenants = list(live.values_list("tenant", flat=True).distinct()[:2])
     return tenants[0] if len(tenants) == 1 else None
 
 
-def check_token(*, tenant: str, expires_at: datetime | None) -> None:
+def check_token(*, tenant: str, expires_at: datetime | None, ops: bool = False) -> None:
     """Refuse what cannot be issued. Raises: InvalidRequest."""
     if expires_at is not None and expires_at <= timezone.now():
         raise _refused(
             "/expires_at", "This lies in the past; leave it out for a token without end."
         )
-    if not _TENANT.fullmatch(tenant):
+    if ops and tenant:
+        raise _refused("/tenant", "A token is of a tenant or of the operators; issue one for each.")
+    if not ops and not _TENANT.fullmatch(tenant):
         raise _refused(
             "/tenant",
             "A tenant is a slug: lower-case letters, digits and dashes, at most 63 characters.",

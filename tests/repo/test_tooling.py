@@ -14,6 +14,7 @@ TARGETS = {
     "crash",
     "interleave",
     "soak",
+    "capacity",
     "check",
     "lint",
     "format",

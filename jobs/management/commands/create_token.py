@@ -1,4 +1,4 @@
-"""``manage.py create_token USER --tenant T``: issue an API token and print it, this once.
+"""``manage.py create_token USER --tenant T | --ops``: issue an API token and print it, this once.
 
 Guarantees: only the token goes to standard output, so that it can be piped. Leaves to others: the
 rules of tokens (``jobs.services.access``).
@@ -17,11 +17,13 @@ from jobs.services.errors import ServiceError
 
 
 class Command(BaseCommand):
-    help = "Issue an API token for a user of a tenant. It is shown once."
+    help = "Issue an API token for a user, of a tenant or of the operators. It is shown once."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("user", help="name of an existing user")
-        parser.add_argument("--tenant", required=True, help="slug of the tenant")
+        whose = parser.add_mutually_exclusive_group(required=True)
+        whose.add_argument("--tenant", default="", help="slug of the tenant")
+        whose.add_argument("--ops", action="store_true", help="for /capacity; of no tenant")
         parser.add_argument("--name", default="command line", help="what the token is for")
         parser.add_argument("--days", type=int, help="days until it expires; default: never")
 
@@ -34,7 +36,11 @@ class Command(BaseCommand):
         try:
             expires_at = None if days is None else timezone.now() + timedelta(days=days)
             issued = access.issue_token(
-                user=user, tenant=options["tenant"], name=options["name"], expires_at=expires_at
+                user=user,
+                tenant=options["tenant"],
+                ops=options["ops"],
+                name=options["name"],
+                expires_at=expires_at,
             )
         except (ServiceError, OverflowError) as error:
             raise CommandError(str(error), returncode=2) from None

@@ -1,0 +1,80 @@
+"""Servers away under load: without Redis the limits hold, without MongoDB nobody starts."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from config.embedded import MongoServer, RedisServer
+from tests.capacity_proof.calls import lost, most_in_flight
+from tests.capacity_proof.deployment import Deployment, with_workers
+from tests.capacity_proof.sizes import OUTAGE
+from tests.hints.own_server import admin
+from tests.kit.waiting import eventually, never
+
+pytestmark = pytest.mark.timeout(600)
+
+LIMIT = 3
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    with RedisServer(tmp_path / "redis") as server:
+        yield server
+
+
+@pytest.fixture
+def own_mongo(tmp_path: Path) -> Iterator[MongoServer]:
+    with MongoServer(tmp_path / "mongo") as server:
+        yield server
+
+
+def test_limits_and_lines_survive_a_flush_and_hold_without_redis(
+    deploy: Callable[..., Deployment], own_redis: RedisServer
+) -> None:
+    deployment = deploy(BATON_REDIS_URL=own_redis.url, BATON_BROKER_URL=own_redis.url)
+    with_workers(deployment, workers=1, children=5)
+    group = deployment.limited("flush", max_concurrency=LIMIT)
+    names = deployment.crowd(group, 24, ms=150)
+    deployment.began(group, 5)
+    with admin(own_redis) as redis:
+        redis.flushall()
+    deployment.all_ended(names)
+    calls = deployment.provider.calls(group)
+    assert len(calls) == len(names)
+    assert most_in_flight(calls) <= LIMIT
+    group = deployment.limited("away", max_concurrency=LIMIT)
+    own_redis.kill()
+    names = deployment.crowd(group, 10, ms=150)
+    deployment.all_ended(names)
+    calls = deployment.provider.calls(group)
+    assert len(calls) == len(names)
+    assert most_in_flight(calls) <= LIMIT
+    own_redis.start()
+
+
+def test_nobody_starts_while_mongodb_cannot_be_asked(
+    deploy: Callable[..., Deployment], own_mongo: MongoServer
+) -> None:
+    deployment = deploy(BATON_MONGO_URL=own_mongo.url)
+    with_workers(deployment, workers=1, children=5)
+    group = deployment.limited("away", max_concurrency=LIMIT)
+    names = deployment.crowd(group, 8, gate=group)
+    deployment.began(group, LIMIT)
+    deployment.waiting(group, len(names) - LIMIT)
+    os.kill(own_mongo.pid, signal.SIGKILL)
+    # The holders come home and cannot give back what nobody can be told of.
+    deployment.provider.open(group)
+    eventually(
+        lambda: all(call.ended for call in deployment.provider.calls(group)), 30, "calls go on"
+    )
+    never(lambda: len(deployment.provider.calls(group)) > LIMIT, OUTAGE, "started unseen")
+    own_mongo.kill()
+    own_mongo.start()
+    deployment.all_ended(names, within=90)
+    calls = deployment.provider.calls(group)
+    assert most_in_flight(calls, apart=lost(calls)) <= LIMIT
+    assert {call.workflow for call in calls} == set(names)
+    assert deployment.status(group).used == 0
