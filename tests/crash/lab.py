@@ -47,20 +47,20 @@ class Lab:
         self._zygote = zygote
         self._runs = 0
 
-    def walk(self, scenario: str, when: When, how: How | None = None) -> Tally:
-        """Kill a scenario at every command until it ends by itself.
+    def walk(self, scenario: str, when: When, how: How | None = None, *, every: int = 1) -> Tally:
+        """Kill a scenario at every command, or `every` so many, until it ends by itself.
 
         Without `how` the two ways take turns, so that each boundary meets one of them on each side.
         """
         tally = Tally()
-        for at in range(1, _BOUNDARIES_MAX):
-            kill = Kill(at=at, when=when, how=how or _alternating(at, when))
+        for turn, at in enumerate(range(1, _BOUNDARIES_MAX, every), start=1):
+            kill = Kill(at=at, when=when, how=how or _alternating(turn, when))
             died, found = self.run(scenario, kill)
             tally.violations += found
             if not died:
-                tally.boundaries = at - 1
                 return tally
             tally.kills += 1
+            tally.boundaries += 1
         tally.violations.append(f"{scenario} never ended within {_BOUNDARIES_MAX} commands")
         return tally
 
@@ -104,8 +104,8 @@ class Lab:
         return World(**{**asdict(self._world), "run": f"r{self._runs}"})
 
 
-def _alternating(at: int, when: When) -> How:
-    return How.EXIT if (at % 2 == 1) == (when is When.BEFORE) else How.SIGKILL
+def _alternating(turn: int, when: When) -> How:
+    return How.EXIT if (turn % 2 == 1) == (when is When.BEFORE) else How.SIGKILL
 
 
 class Zygote:

@@ -1,7 +1,7 @@
-"""Every scenario of the outbox in depth, killed after every command, ends right.
+"""Every scenario of the outbox in depth, killed after every other command, ends right.
 
-A kill after one command and one before the next leave the same rows; `python -m tests.crash` walks
-both, and `make test-postgres` walks these on PostgreSQL.
+Each scenario walks statements the others walk too, so half of the boundaries are enough here;
+`make crash` walks all of them, on both sides, and `make test-postgres` these on PostgreSQL.
 """
 
 import json
@@ -16,10 +16,10 @@ from tests.crash.scenarios import OUTBOX
 
 
 @pytest.mark.parametrize("scenario", OUTBOX)
-def test_death_after_any_command_ends_right(
+def test_death_after_every_other_command_ends_right(
     lab: Lab, scenario: str, record_property: Callable[[str, object], None]
 ) -> None:
-    tally = lab.walk(scenario, When.AFTER)
+    tally = lab.walk(scenario, When.AFTER, every=2)
     record_property(PROPERTY, json.dumps(row(scenario, tally)))
     assert tally.violations == []
     assert tally.boundaries > 0, "nothing was killed: the drivers' commands were not seen"

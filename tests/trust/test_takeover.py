@@ -14,7 +14,7 @@ from tests.trust.stage import LEASE_SECONDS, Stage
 pytestmark = pytest.mark.timeout(300)
 
 #: Kills of which the median counts; a soak asks for more.
-KILLS = int(os.environ.get("BATON_SOAK_KILLS", "5"))
+KILLS = int(os.environ.get("BATON_SOAK_KILLS", "3"))
 
 
 def test_a_killed_childs_step_is_continued_within_two_seconds(stage: Stage) -> None:

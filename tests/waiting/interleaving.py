@@ -104,7 +104,7 @@ TURNS = Turns()
 monitoring.register(TURNS)
 
 
-def interleavings(default: int = 100) -> Iterator[random.Random]:
+def interleavings(default: int = 40) -> Iterator[random.Random]:
     """Yield one source of choices for each interleaving; the seed of the last one is printed.
 
     `BATON_INTERLEAVINGS` says how many (else `default`), `BATON_SEED` which seed is the first.

@@ -18,12 +18,12 @@ from tests.kit.processes import python
 from tests.kit.waiting import eventually
 from tests.waiting import worker
 
-LISTENERS = 2_000
+LISTENERS = 1_000
 SLEEPERS = 100
 BYTES = 2_048
 
 
-def test_one_event_wakes_two_thousand_waiting_workflows_once_each_with_two_workers(
+def test_one_event_wakes_a_thousand_waiting_workflows_once_each_with_two_workers(
     settings: Settings, mongo_client: MongoClient[dict[str, Any]]
 ) -> None:
     settings = dataclasses.replace(settings, lease=30)
