@@ -9,8 +9,8 @@ PY    := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 # Parallel test processes; `make test JOBS=4` overrides.
 JOBS  ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-# Seconds of an outage in `make soak`.
-DURATION ?= 60
+# Seconds of an outage in `make soak` (60), of faults in `make chaos` (120).
+DURATION ?=
 # How many orders `make interleave` runs, and from which seed on (drawn without one).
 SCHEDULES ?= 3000
 SEED ?=
@@ -49,8 +49,12 @@ test-postgres: $(STAMP) ## Run the outbox's tests and its kills on a PostgreSQL 
 
 .PHONY: soak
 soak: $(STAMP) ## Cut real workers off for DURATION seconds (60), restart them 20 times under load
-	@BATON_SOAK_OUTAGE=$(DURATION) BATON_SOAK_RESTARTS=20 BATON_SOAK_KILLS=20 BATON_SOAK_CANDIDATES=100000 \
+	@BATON_SOAK_OUTAGE=$(or $(DURATION),60) BATON_SOAK_RESTARTS=20 BATON_SOAK_KILLS=20 BATON_SOAK_CANDIDATES=100000 \
 		$(PY) -m pytest tests/trust $(ARGS)
+
+.PHONY: chaos
+chaos: $(STAMP) ## Hurt everything for DURATION seconds (120) while work goes on (ARGS="--seed N")
+	@$(PY) -m tests.chaos --seconds $(or $(DURATION),120) $(ARGS)
 
 .PHONY: crash
 crash: $(STAMP) ## Kill processes before and after every command (ARGS=--every-way for all four ways)

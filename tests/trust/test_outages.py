@@ -16,10 +16,10 @@ from tests.kit.waiting import eventually, never
 from tests.trust.business import plans
 from tests.trust.stage import LEASE_SECONDS, Stage, moved_at_most_once
 
-pytestmark = pytest.mark.timeout(600)
-
 #: Seconds of an outage; a soak asks for more.
 OUTAGE = float(os.environ.get("BATON_SOAK_OUTAGE", "3"))
+
+pytestmark = pytest.mark.timeout(600 + 2 * OUTAGE)
 
 
 @pytest.fixture

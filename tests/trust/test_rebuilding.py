@@ -25,7 +25,7 @@ REBUILD_SECONDS = 35
 #: Those of each lane, and one more of P1.
 IN_LANES = [CANDIDATES // 4 + (lane == 1) for lane in range(4)]
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(600 + CANDIDATES / 50)
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from kernel import InstanceStatus
 from tests.trust.business import plans
 from tests.trust.stage import LEASE_SECONDS, Stage
 
-pytestmark = pytest.mark.timeout(300)
-
 #: Kills of which the median counts; a soak asks for more.
 KILLS = int(os.environ.get("BATON_SOAK_KILLS", "3"))
+
+pytestmark = pytest.mark.timeout(240 + 60 * KILLS)
 
 
 def test_a_killed_childs_step_is_continued_within_two_seconds(stage: Stage) -> None:

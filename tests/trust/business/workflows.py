@@ -19,6 +19,9 @@ GATE = "TRUST_GATE"
 #: Names a step that this worker's definition of the chain has more than others.
 EXTRA_STEP = "TRUST_EXTRA_STEP"
 
+#: A gate stays closed for as long as a soak's outage lasts.
+GATE_SECONDS = 600 + float(os.environ.get("BATON_SOAK_OUTAGE", "0"))
+
 _RETRY = RetryPolicy(max_retry=3, backoff="fixed", initial=0.1)
 
 
@@ -26,8 +29,8 @@ def definitions() -> list[Definition]:
     """Build every definition of these tests."""
     return [
         _chain(),
-        Definition(plans.GATED, steps={"gate": Step(gate, timeout=600), "after": Step(quick)}),
-        Definition(plans.SLOW, steps={"gate": Step(gate, timeout=600), "after": Step(quick)}),
+        Definition(plans.GATED, steps={"gate": Step(gate, timeout=GATE_SECONDS), "after": Step(quick)}),
+        Definition(plans.SLOW, steps={"gate": Step(gate, timeout=GATE_SECONDS), "after": Step(quick)}),
         Definition(plans.DEAF, steps={"hang": Step(deaf, timeout=1, retry=_RETRY)}),
         Definition(plans.REGEX, steps={"hang": Step(regex, timeout=1, retry=_RETRY)}),
         Definition(plans.GREEDY, steps={"hold": Step(greedy, timeout=60), "after": Step(quick)}),

@@ -1,0 +1,1 @@
+"""A Django app of workflows whose every entry is written down."""
