@@ -11,6 +11,7 @@ TARGETS = {
     "demo",
     "up",
     "test",
+    "chaos",
     "crash",
     "interleave",
     "soak",

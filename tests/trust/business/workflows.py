@@ -29,8 +29,12 @@ def definitions() -> list[Definition]:
     """Build every definition of these tests."""
     return [
         _chain(),
-        Definition(plans.GATED, steps={"gate": Step(gate, timeout=GATE_SECONDS), "after": Step(quick)}),
-        Definition(plans.SLOW, steps={"gate": Step(gate, timeout=GATE_SECONDS), "after": Step(quick)}),
+        Definition(
+            plans.GATED, steps={"gate": Step(gate, timeout=GATE_SECONDS), "after": Step(quick)}
+        ),
+        Definition(
+            plans.SLOW, steps={"gate": Step(gate, timeout=GATE_SECONDS), "after": Step(quick)}
+        ),
         Definition(plans.DEAF, steps={"hang": Step(deaf, timeout=1, retry=_RETRY)}),
         Definition(plans.REGEX, steps={"hang": Step(regex, timeout=1, retry=_RETRY)}),
         Definition(plans.GREEDY, steps={"hold": Step(greedy, timeout=60), "after": Step(quick)}),
