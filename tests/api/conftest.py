@@ -11,6 +11,9 @@ from tests.api.callers import Caller, caller
 from tests.api.pages import pages  # noqa: F401 -- a fixture
 from tests.api.serving import Server, running_server
 from tests.kit.kernels import MakeKernel
+from tests.waiting.conftest import mongo_db_name, shared_database
+
+__all__ = ["mongo_db_name", "shared_database"]
 
 
 @pytest.fixture
@@ -34,8 +37,23 @@ def globex(kernel: Kernel, transactional_db: None) -> Caller:
     return caller("globex")
 
 
-@pytest.fixture
-def server(acme: Caller, child_env: dict[str, str]) -> Iterator[Server]:
-    """The API under uvicorn, on the database and the store of this test."""
-    with running_server(child_env) as server:
+@pytest.fixture(scope="session")
+def shared_server(
+    django_db_setup: None, mongo_url: str, redis_url: str, shared_database: str
+) -> Iterator[Server]:
+    """One web process for all tests of a process: starting it costs more than most of them."""
+    env = {
+        "BATON_MONGO_URL": mongo_url,
+        "BATON_REDIS_URL": redis_url,
+        "BATON_BROKER_URL": redis_url,
+        "BATON_DATABASE": shared_database,
+        "BATON_KEY_PREFIX": shared_database,
+    }
+    with running_server(env) as server:
         yield server
+
+
+@pytest.fixture
+def server(acme: Caller, shared_server: Server) -> Server:
+    """The API under uvicorn, on the databases of this test, which is the only one that uses it."""
+    return shared_server

@@ -9,6 +9,7 @@ load, faults, healing and judging to the modules of these names.
 """
 
 import argparse
+import logging
 import os
 import random
 import shutil
@@ -136,6 +137,7 @@ def _prepare() -> None:
     import django
 
     django.setup()
+    logging.disable(logging.WARNING)  # what is away is known here
     from django.core.management import call_command
 
     from jobs.runtime import get_kernel
