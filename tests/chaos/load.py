@@ -60,7 +60,7 @@ class Load:
         until = time.monotonic() + 120
         while self._later and time.monotonic() < until:
             self._do_later(at_once=True)
-            time.sleep(0.2)
+            threading.Event().wait(0.2)
         if self._later:
             self.errors.append(f"{len(self._later)} submissions never got an answer")
 

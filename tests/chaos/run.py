@@ -98,7 +98,7 @@ class Run:
                 last = faults.log[-1].split("  ", 1)[1] if faults.log else "none"
                 _say(f"{now - begun:5.0f} s: accepted {len(load.accepted) + len(load.jobs)},"
                      f" faults {len(faults.log)}, last: {last}")  # fmt: skip
-            time.sleep(0.05)
+            threading.Event().wait(0.05)
 
     def _until_idle(self, load: Any, fleet: Fleet) -> list[str]:
         from kernel import Unavailable
@@ -120,7 +120,7 @@ class Run:
             if time.monotonic() - said > _PROGRESS_SECONDS:
                 said = time.monotonic()
                 _say(f"healed, {'MongoDB is away' if late is None else f'{len(late)} to end'}")
-            time.sleep(0.5)
+            threading.Event().wait(0.5)
 
     def _hint_keys(self, fleet: Fleet) -> list[str]:
         with redis.Redis.from_url(fleet.redis.url, decode_responses=True) as client:
