@@ -14,6 +14,7 @@ from jobs.models import ContentJob
 from jobs.runtime import get_kernel
 from kernel import StepStatus, WorkflowInstance
 from tests.chaos.business import plans
+from tests.chaos.counting import Call, most_at_once
 from tests.chaos.load import Load, Promise
 from tests.crash import invariants
 
@@ -60,7 +61,9 @@ def unfinished(load: Load) -> list[str]:
     return late
 
 
-def judge(load: Load, lines: list[Line], hint_keys: list[str], database: Any) -> list[str]:
+def judge(
+    load: Load, lines: list[Line], calls: list[Call], hint_keys: list[str], database: Any
+) -> list[str]:
     """Return everything that is wrong."""
     kernel = get_kernel()
     jobs = {job.dispatch_biz_key or job.pk: job for job in ContentJob.objects.all()}
@@ -74,6 +77,7 @@ def judge(load: Load, lines: list[Line], hint_keys: list[str], database: Any) ->
         *invariants.of_instances(instances.values()),
         *_of_entries(instances, lines),
         *_of_results(),
+        *of_limits(instances, calls),
         *_of_leftovers(database),
         *invariants.of_hints(hint_keys),
     ]
@@ -156,6 +160,28 @@ def _of_later_entries(instances: dict[str, WorkflowInstance], lines: list[Line])
                 yield f"{instance.biz_key}: {name} was entered after it had completed"
 
 
+def of_limits(instances: dict[str, WorkflowInstance], calls: list[Call]) -> Iterator[str]:
+    """Calls that came home under their claim held a permit throughout: never more than allowed."""
+    held = permitted(instances, calls)
+    most = most_at_once(held)
+    if most > plans.CALLS_AT_ONCE:
+        yield f"{most} calls held permits of {plans.RESOURCE} at once, {plans.CALLS_AT_ONCE} may"
+
+
+def permitted(instances: dict[str, WorkflowInstance], calls: list[Call]) -> list[Call]:
+    """Return the calls whose result was stored; the claims of the others were lost."""
+    home = {
+        (instance.workflow_id, output["round"], output["attempt"])
+        for instance in instances.values()
+        if isinstance(output := instance.output.get("call"), dict)
+    }
+    return [
+        call
+        for call in calls
+        if (call.who["workflow_id"], call.who["round"], call.who["attempt"]) in home
+    ]
+
+
 def _of_results() -> Iterator[str]:
     with connection.cursor() as cursor:
         cursor.execute("SELECT job_id, round, asked, COUNT(*) FROM chaos_results GROUP BY 1, 2, 3")
@@ -173,3 +199,6 @@ def _of_leftovers(database: Any) -> Iterator[str]:
     waiting = database.workflow_instances.count_documents({"waits.0": {"$exists": True}})
     if waiting:
         yield f"{waiting} instances still wait"
+    status = get_kernel().capacity.status(plans.RESOURCE)
+    if status.used or status.reserved or status.waiting:
+        yield f"{plans.RESOURCE} still has holders {status.holders}, waiters {status.waiters}"

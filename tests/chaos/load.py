@@ -146,6 +146,12 @@ def _sleepy(load: Load) -> None:
     load.start(plans.SLEEPY, load.key("sleepy"), Promise((COMPLETED,)), {"nap": nap})
 
 
+def _limited(load: Load) -> None:
+    """Several at once, so that some have to wait for a permit."""
+    for _ in range(4):
+        load.start(plans.LIMITED, load.key("limited"), Promise((COMPLETED,)), {})
+
+
 def _quitter(load: Load) -> None:
     load.start(plans.QUITTER, load.key("quitter"), Promise((CANCELED,)), {})
 
@@ -219,6 +225,7 @@ _KINDS: list[tuple[Callable[[Load], None], int]] = [
     (_doomed, 2),
     (_sleepy, 4),
     (_quitter, 1),
+    (_limited, 2),
     (_event, 1),
     (_superseded, 2),
     (_article, 4),

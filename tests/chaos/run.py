@@ -23,6 +23,7 @@ import redis
 from pymongo import MongoClient
 
 from tests.chaos.business import ledger
+from tests.chaos.counting import PORT, Counter, counting, most_at_once
 from tests.chaos.faults import Faults
 from tests.chaos.fleet import Fleet
 from tests.jobs.site import running_site
@@ -47,8 +48,9 @@ class Run:
         try:
             os.environ.update(fleet.start_servers())
             _prepare()
-            with running_site() as site:
-                violations, last_line = self._with_fleet(fleet, site.url + "/tides")
+            with running_site() as site, counting() as counter:
+                fleet.env[PORT] = str(counter.port)
+                violations, last_line = self._with_fleet(fleet, site.url + "/tides", counter)
         finally:
             fleet.close()
         for violation in violations:
@@ -60,8 +62,9 @@ class Run:
         _say(last_line)
         return 1 if violations else 0
 
-    def _with_fleet(self, fleet: Fleet, page: str) -> tuple[list[str], str]:
+    def _with_fleet(self, fleet: Fleet, page: str, counter: Counter) -> tuple[list[str], str]:
         from tests.chaos import judge
+        from tests.chaos.business import plans
         from tests.chaos.load import Load
 
         judge.watch_results()
@@ -82,7 +85,11 @@ class Run:
         lines = ledger.read(self._folder / "ledger")
         violations = [f"{key} never ended" for key in late]
         with MongoClient[dict[str, Any]](fleet.mongo.url) as client:
-            violations += judge.judge(load, lines, self._hint_keys(fleet), client["chaos"])
+            violations += judge.judge(
+                load, lines, counter.calls, self._hint_keys(fleet), client["chaos"]
+            )
+        _say(f"{len(counter.calls)} calls of {plans.RESOURCE}, at most"
+             f" {most_at_once(counter.calls)} at once, those of lost claims included")  # fmt: skip
         accepted = len(load.accepted) + len(load.jobs)
         return violations, (
             f"chaos: accepted {accepted}, terminal {accepted - len(late)},"
@@ -148,6 +155,7 @@ def _prepare() -> None:
     kernel.ensure_schema()
     for plan in plans.ALL:
         kernel.register_plan(plan)
+    kernel.capacity.set_limit(plans.RESOURCE, max_concurrency=plans.CALLS_AT_ONCE, by="chaos")
 
 
 def _say(line: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from kernel import WorkflowInstance
 from tests.chaos import faults, judge
+from tests.chaos.counting import Call
 from tests.chaos.fleet import Fleet
 from tests.chaos.load import Promise
 from tests.unit.instances import instance
@@ -77,6 +78,20 @@ def test_an_end_that_was_not_promised_is_told(
     wrong = list(judge._of_ends({"key": promise}, {"key": found} if found else {}))
     assert sentence in wrong[0]
     assert list(judge._of_ends({"key": Promise(("completed",))}, {"key": completed()})) == []
+
+
+def test_one_permit_too_many_is_told_and_a_lost_claim_holds_none() -> None:
+    def call(attempt: int, begun: float) -> Call:
+        who = {"workflow_id": found.workflow_id, "round": 1, "attempt": attempt}
+        return Call(who, begun, begun + 1)
+
+    found = completed().model_copy(update={"output": {"call": {"round": 1, "attempt": 2}}})
+    instances = {found.biz_key: found}
+    assert judge.permitted(instances, [call(1, 0), call(2, 0)]) == [call(2, 0)]
+    in_turn = [call(2, begun) for begun in (0, 0, 1)]
+    assert list(judge.of_limits(instances, in_turn)) == []
+    at_once = [call(2, begun) for begun in (0, 0, 0.5)]
+    assert "3 calls held permits" in next(judge.of_limits(instances, at_once))
 
 
 def test_every_kind_of_fault_is_drawn_and_a_hurt_target_is_left_alone(tmp_path: Any) -> None:

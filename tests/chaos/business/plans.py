@@ -17,10 +17,15 @@ LISTENER = Plan("chaos.listener", queue=QUEUE, steps=["listen", "after"])
 FANOUT = Plan("chaos.fanout", queue=QUEUE, steps=["ring"])
 QUITTER = Plan("chaos.quitter", queue=QUEUE, steps=["work", "quit", "never"])
 
-ALL = (LINE, WAVE, FLAKY, SLEEPY, LISTENER, FANOUT, QUITTER)
+LIMITED = Plan("chaos.limited", queue=QUEUE, steps=["before", "call", "after"])
+
+ALL = (LINE, WAVE, FLAKY, SLEEPY, LISTENER, FANOUT, QUITTER, LIMITED)
 #: Steps whose code returns a directive and is entered again with the same attempt.
 RESUMED = frozenset({"nap", "listen", "ring"})
 EVENT = "chaos.event"
+#: The resource outside that only so many calls may use at once.
+RESOURCE = "chaos.api"
+CALLS_AT_ONCE = 2
 
 
 def listener(event: str, number: int) -> str:

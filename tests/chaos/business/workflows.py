@@ -4,6 +4,7 @@ Guarantees that a step's output names the round it was made in, so that a result
 would show. Nothing here is patient with faults: that is the kernel's work.
 """
 
+import os
 import threading
 from typing import Any
 
@@ -19,6 +20,7 @@ from kernel import (
     Yield,
     workflow_id_of,
 )
+from tests.chaos import counting
 from tests.chaos.business import ledger, plans
 
 PAGE = 5
@@ -31,7 +33,7 @@ _PATIENT = RetryPolicy(max_retry=100, backoff="fixed", initial=0.5)
 def definitions() -> list[Definition]:
     """Build every definition of the soak."""
     activities = {
-        "flaky": flaky, "nap": nap, "listen": listen, "ring": ring, "quit": give_up,
+        "flaky": flaky, "nap": nap, "listen": listen, "ring": ring, "quit": give_up, "call": call,
     }  # fmt: skip
     found = []
     for plan in plans.ALL:
@@ -41,6 +43,7 @@ def definitions() -> list[Definition]:
                 # Ringing needs MongoDB, which may be away for long.
                 retry=_PATIENT if name == "ring" else _RETRY,
                 timeout=60,
+                traffic_resource=plans.RESOURCE if name == "call" else None,
             )
             for name in plan.steps
         }
@@ -99,6 +102,15 @@ def ring(ctx: ActivityContext) -> dict[str, Any] | Yield:
             signal_id=f"{event}:{number}",
         )
     return Yield(checkpoint=begin + PAGE) if begin + PAGE < count else _result(ctx)
+
+
+def call(ctx: ActivityContext) -> dict[str, Any]:
+    """Use what is limited."""
+    _enter(ctx)
+    who = {"workflow_id": ctx.workflow_id, "round": ctx.fencing_token, "attempt": ctx.attempt}
+    with counting.calling(int(os.environ[counting.PORT]), **who):
+        threading.Event().wait(0.3)
+    return _result(ctx)
 
 
 def give_up(ctx: ActivityContext) -> dict[str, Any]:
