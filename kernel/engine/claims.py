@@ -104,10 +104,14 @@ class LiveClaim:
 
 
 class HeldClaim:
-    """One claim from taking it to its end; commits are serialised by `lock`."""
+    """One claim from taking it to its end; commits are serialised by `lock`.
 
-    def __init__(self, stored: Stored, live: LiveClaim) -> None:
+    `begun` are the steps that the write of the claim itself has begun.
+    """
+
+    def __init__(self, stored: Stored, live: LiveClaim, begun: tuple[str, ...] = ()) -> None:
         self.live = live
+        self.begun = begun
         self.lock = threading.RLock()
         self.ended = False
         self.claimed_at = stored.now

@@ -39,7 +39,7 @@ class Crew:
 
     def add(self, held: HeldClaim) -> None:
         """Start a claim that was just taken."""
-        is_suspect = was_interrupted(held.instance)
+        is_suspect = not held.begun and was_interrupted(held.instance)
         with self._changed:
             self._by_queue[held.instance.queue] += 1
             if is_suspect:

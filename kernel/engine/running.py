@@ -31,6 +31,10 @@ def run_claim(machine: Machine, held: HeldClaim, definition: Definition) -> None
     permits = ClaimPermits(machine.permits, held, definition)
     wave = WaveRunner(machine, held, definition, permits)
     with machine.keeper.keeping(held.live):
+        if machine.is_stopping():
+            commit_held(machine.store, held, owning.hand_back(held.instance, held.begun))
+        else:
+            wave.run_begun(held.begun)
         while not held.ended:
             if machine.is_stopping():
                 commit_held(machine.store, held, owning.hand_back(held.instance))

@@ -10,9 +10,10 @@ others: running the claims (`kernel.engine.running`), how many at once (`kernel.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Final
@@ -25,12 +26,16 @@ from kernel.engine.machine import Machine
 from kernel.errors import HintsUnavailable, StoreUnavailable
 from kernel.hints import Candidate, NoHints
 from kernel.protocol import owning
+from kernel.protocol.expressions import Changes
+from kernel.protocol.first_wave import FirstWave, begun_with_claim, first_wave
 from kernel.store.port import Stored
 
 log: Final = logging.getLogger("baton.engine")
 
 _UNKNOWN_TYPE_RETRY: Final = timedelta(seconds=5)
 _SILENT_HOLDER_RETRY: Final = timedelta(seconds=1)
+#: Definitions of a queue whose first wave travels with the claim: each makes the command longer.
+_BEGINS_MAX: Final = 8
 
 
 class Taker:
@@ -46,6 +51,7 @@ class Taker:
         self._machine = machine
         self._types_off = types_off
         self._is_served = is_served
+        self._first_waves: dict[Definition, FirstWave | None] = {}
 
     def served(self) -> dict[str, Definition]:
         """Return the definitions that may run here, by fingerprint."""
@@ -91,6 +97,7 @@ class Taker:
                 token=secrets.token_hex(16),
                 owner=self._machine.owner,
                 lease_ms=self._machine.lease_ms,
+                begins=self._begins(queues),
             )
             if stored is None:
                 break
@@ -102,7 +109,7 @@ class Taker:
     ) -> list[HeldClaim]:
         tokens = {candidate.workflow_id: secrets.token_hex(16) for candidate in candidates}
         try:
-            granted = self._grant(tokens, fingerprints)
+            granted = self._grant(tokens, fingerprints, self._begins([queue]))
             held = self._hold(list(granted.values()))
             for candidate in candidates:
                 if candidate.workflow_id not in granted:
@@ -113,23 +120,43 @@ class Taker:
             raise
         return held
 
-    def _grant(self, tokens: dict[str, str], fingerprints: list[str]) -> dict[str, Stored]:
+    def _grant(
+        self, tokens: dict[str, str], fingerprints: list[str], begins: Mapping[str, Changes]
+    ) -> dict[str, Stored]:
         owner, lease_ms = self._machine.owner, self._machine.lease_ms
         if len(tokens) > 1:
             return self._machine.store.claim_group(
-                tokens, fingerprints=fingerprints, owner=owner, lease_ms=lease_ms
+                tokens, fingerprints=fingerprints, owner=owner, lease_ms=lease_ms, begins=begins
             )
         [(workflow_id, token)] = tokens.items()
         stored = self._machine.store.claim(
-            workflow_id, fingerprints=fingerprints, token=token, owner=owner, lease_ms=lease_ms
-        )
+            workflow_id, fingerprints=fingerprints, token=token, owner=owner, lease_ms=lease_ms,
+            begins=begins,
+        )  # fmt: skip
         return {workflow_id: stored} if stored is not None else {}
 
+    def _begins(self, queues: Sequence[str]) -> dict[str, Changes]:
+        """Return by fingerprint what may begin with a claim on these queues."""
+        waves = (
+            (fingerprint, self._first_wave(definition))
+            for fingerprint, definition in self.served().items()
+            if definition.plan.queue in queues
+        )
+        first = ((fingerprint, wave.changes) for fingerprint, wave in waves if wave is not None)
+        return dict(itertools.islice(first, _BEGINS_MAX))
+
+    def _first_wave(self, definition: Definition) -> FirstWave | None:
+        if definition not in self._first_waves:
+            self._first_waves[definition] = first_wave(definition)
+        return self._first_waves[definition]
+
     def _hold(self, granted: Sequence[Stored]) -> list[HeldClaim]:
-        held = []
+        held, served = [], self.served()
         for stored in granted:
-            live = LiveClaim(stored.document["workflow_id"], stored.document["claim_token"])
-            held.append(HeldClaim(stored, live))
+            instance = stored.instance
+            first = self._first_wave(served[instance.definition_fingerprint])
+            live = LiveClaim(instance.workflow_id, stored.document["claim_token"])
+            held.append(HeldClaim(stored, live, begun_with_claim(instance, first)))
         self._machine.hints.claimed([one.instance for one in held])
         return held
 

@@ -62,7 +62,12 @@ class WaveRunner:
         if not begun:
             self._give_back(steps)
         self._permits.look_again(refused)
-        while begun and steps and not self._held.ended:
+        if begun:
+            self.run_begun(steps)
+
+    def run_begun(self, steps: tuple[str, ...]) -> None:
+        """Run steps that have begun, and those that begin with the end of theirs."""
+        while steps and not self._held.ended:
             steps = self._run_begun(steps)
 
     def give_up(self, step: str) -> None:

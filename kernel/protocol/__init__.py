@@ -24,9 +24,10 @@ every transition and is part of every guard that moves it, so that a command tha
 belief that has become wrong, matches nothing.
 
 **A wave** is closed. `begin` counts an attempt for all its steps in one write before any activity
-is entered. Each step that comes home writes only itself; the last one also settles the instance in
-the same write (`settling`), and where exactly one step is next, begins it there too. So a linear
-plan of N steps costs N+2 instance writes: claim, first begin, N homecomings.
+is entered; of an untouched instance whose first steps need no permits, the write of the claim
+itself (`first_wave`). Each step that comes home writes only itself; the last one also settles the
+instance in the same write (`settling`), and where exactly one step is next, begins it there too. So
+a linear plan of N steps costs N+1 instance writes: claim with first begin, N homecomings.
 
 **A crash** leaves one of these facts, and each determines what the next holder does:
 

@@ -9,7 +9,7 @@ from kernel.protocol import spans
 from kernel.protocol.commit import Commit
 from kernel.protocol.deferring import defer_changes
 from kernel.protocol.expressions import Add, Expression, Lit, Now, Span, Unset
-from kernel.protocol.holding import held_commit
+from kernel.protocol.holding import cleared, held_commit
 from kernel.protocol.resources import Refusal
 
 _NONE: Mapping[str, Refusal] = {}
@@ -41,8 +41,7 @@ def begin_changes(instance: WorkflowInstance, step: str) -> dict[str, Expression
         f"{path}.seq": Lit(state.seq + 1),
         f"{path}.attempt": Add(1),
         f"{path}.started_at": Now(),
-        f"{path}.not_before": Unset(),
-        f"{path}.blocked_on": Unset(),
+        **cleared(instance, step, "not_before", "blocked_on"),
     }
     if state.status is StepStatus.RUNNING:
         waited = {"scheduling_ms": Span((f"{path}.started_at", "interrupted_at"))}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from enum import StrEnum
+from typing import Final
 
 from kernel.definition import Plan
 from kernel.model import InstanceStatus, Priority, WorkflowInstance
@@ -15,6 +16,8 @@ from kernel.protocol.commit import Commit, Guard
 from kernel.protocol.expressions import Add, Changes, Expression, Json, Lit, Now, Unset
 from kernel.protocol.holding import released, stamped
 
+#: The revision of an instance nobody has advanced yet.
+FIRST_REVISION: Final = 1
 #: Fields of the instance that end with a round.
 _OF_A_ROUND = ("error", "finished_at", "finalizer", "blocked_on", "queued_since")
 
@@ -89,7 +92,7 @@ def create_changes(
         "waits": Lit([]),
         "claimable_time": Now(),
         "retry_count": Lit(0),
-        "revision": Lit(1),
+        "revision": Lit(FIRST_REVISION),
         "created_at": Now(),
         "round_started_at": Now(),
         "updated_at": Now(),

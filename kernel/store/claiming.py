@@ -17,9 +17,10 @@ from pymongo import ReturnDocument, UpdateOne
 
 from kernel.errors import StoreUnavailable
 from kernel.protocol import owning
+from kernel.protocol.expressions import Changes
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored
-from kernel.store.compiling import Filter, Pipeline, compile_changes
+from kernel.store.compiling import Filter, Pipeline, compile_begins, compile_changes
 from kernel.store.connection import Connection, Document, translated
 from kernel.store.port import Stored
 from kernel.store.schema import INSTANCES, QUEUE_INDEX
@@ -29,6 +30,7 @@ _TERMINAL: Final = ["completed", "failed", "canceled"]
 #: In this time after an absence every living holder has renewed, however short its lease: it waits
 #: for MongoDB in turns of a few seconds.
 _HOLDERS_ANSWER_SECONDS: Final = 6.0
+_NO_BEGINS: Final[Mapping[str, Changes]] = {}
 
 
 class InstanceClaims:
@@ -47,10 +49,16 @@ class InstanceClaims:
         token: str,
         owner: str,
         lease_ms: int,
+        begins: Mapping[str, Changes] = _NO_BEGINS,
     ) -> Stored | None:
-        """Take the claim of a candidate: only if due, claimable and of a definition served here."""
+        """Take the claim of a candidate: only if due, claimable and of a definition served here.
+
+        `begins` maps fingerprints to what the same write does to the steps of an instance that is
+        untouched (`kernel.protocol.first_wave`).
+        """
         found = {"workflow_id": workflow_id, **self._due(fingerprints, lease_ms)}
-        return self._claim(found, token, owner, lease_ms, hint=None)
+        pipeline = self._claim_pipeline(token, owner, lease_ms, compile_begins(begins, self._clock))
+        return self._claim(found, token, pipeline, lease_ms, hint=None)
 
     def claim_any(
         self,
@@ -60,10 +68,12 @@ class InstanceClaims:
         token: str,
         owner: str,
         lease_ms: int,
+        begins: Mapping[str, Changes] = _NO_BEGINS,
     ) -> Stored | None:
         """Take the claim of some due instance of these queues, without regard to priority."""
         found = {"queue": {"$in": list(queues)}, **self._due(fingerprints, lease_ms)}
-        return self._claim(found, token, owner, lease_ms, hint=QUEUE_INDEX)
+        pipeline = self._claim_pipeline(token, owner, lease_ms, compile_begins(begins, self._clock))
+        return self._claim(found, token, pipeline, lease_ms, hint=QUEUE_INDEX)
 
     def claim_group(
         self,
@@ -72,14 +82,18 @@ class InstanceClaims:
         fingerprints: Sequence[str],
         owner: str,
         lease_ms: int,
+        begins: Mapping[str, Changes] = _NO_BEGINS,
     ) -> dict[str, Stored]:
         """Take the claims of several candidates at once, given as workflow_id → its new token.
 
         Returns those that were granted; the others are as they were.
         """
         due = self._due(fingerprints, lease_ms)
+        first = compile_begins(begins, self._clock)
         updates = [
-            UpdateOne({"workflow_id": wid, **due}, self._claim_pipeline(token, owner, lease_ms))
+            UpdateOne(
+                {"workflow_id": wid, **due}, self._claim_pipeline(token, owner, lease_ms, first)
+            )
             for wid, token in tokens.items()
         ]
         try:
@@ -134,18 +148,19 @@ class InstanceClaims:
             due["claim_token"] = {"$exists": False}
         return due
 
-    def _claim_pipeline(self, token: str, owner: str, lease_ms: int) -> Pipeline:
+    def _claim_pipeline(self, token: str, owner: str, lease_ms: int, first: Pipeline) -> Pipeline:
         changes = owning.claim_changes(token, owner, lease_ms=lease_ms)
-        return [{"$set": compile_changes(changes, self._clock)}]
+        # Before the claim, which raises the revision that tells an untouched instance.
+        return [*first, {"$set": compile_changes(changes, self._clock)}]
 
     def _claim(
-        self, found: Filter, token: str, owner: str, lease_ms: int, *, hint: str | None
+        self, found: Filter, token: str, pipeline: Pipeline, lease_ms: int, *, hint: str | None
     ) -> Stored | None:
         try:
             with translated():
                 document = self._instances.find_one_and_update(
                     found,
-                    self._claim_pipeline(token, owner, lease_ms),
+                    pipeline,
                     return_document=ReturnDocument.AFTER,
                     hint=hint,
                 )

@@ -8,7 +8,7 @@ Guarantees the same effect as `kernel.protocol.apply` has in memory. Leaves to o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kernel.protocol.commit import UNCLAIMED, Commit, Guard
@@ -27,6 +27,7 @@ from kernel.protocol.expressions import (
     Unset,
     WithoutSteps,
 )
+from kernel.protocol.starting import FIRST_REVISION
 from kernel.store.clock import Expr, StoreClock
 from kernel.store.codec import to_stored
 
@@ -61,6 +62,52 @@ def compile_stages(commit: Commit, clock: StoreClock) -> Pipeline:
 def compile_changes(changes: Changes, clock: StoreClock) -> dict[str, Any]:
     """Return the body of one `$set` stage."""
     return {path: _COMPILE[type(expr)](expr, path, clock) for path, expr in changes.items()}
+
+
+def compile_begins(begins: Mapping[str, Changes], clock: StoreClock) -> Pipeline:
+    """Return the stage that begins the first wave of an untouched instance; empty if none may.
+
+    `begins` maps a definition's fingerprint to changes of steps.
+    """
+    branches = [
+        {
+            "case": {
+                "$and": [
+                    {"$eq": ["$revision", FIRST_REVISION]},
+                    {"$eq": ["$definition_fingerprint", fingerprint]},
+                ]
+            },
+            "then": _merged("steps", _tree(compile_changes(changes, clock))["steps"]),
+        }
+        for fingerprint, changes in begins.items()
+    ]
+    if not branches:
+        return []
+    return [{"$set": {"steps": {"$switch": {"branches": branches, "default": "$steps"}}}}]
+
+
+class _Node(dict[str, Any]):
+    """A subdocument that is merged into the one that is there."""
+
+
+def _tree(compiled: Mapping[str, Any]) -> _Node:
+    """Return dotted paths as nested nodes."""
+    root = _Node()
+    for path, value in compiled.items():
+        *parents, name = path.split(".")
+        node = root
+        for parent in parents:
+            node = node.setdefault(parent, _Node())
+        node[name] = value
+    return root
+
+
+def _merged(path: str, node: _Node) -> Expr:
+    fields = {
+        name: _merged(f"{path}.{name}", value) if isinstance(value, _Node) else value
+        for name, value in node.items()
+    }
+    return {"$mergeObjects": [f"${path}", fields]}
 
 
 def _literal(expr: Lit, _path: str, _clock: StoreClock) -> Expr:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from kernel.model import Signal, Wait, WorkflowInstance
 from kernel.protocol.commit import Commit
+from kernel.protocol.expressions import Changes
 
 Document = dict[str, Any]
 
@@ -56,6 +57,7 @@ class Instances(Protocol):
         token: str,
         owner: str,
         lease_ms: int,
+        begins: Mapping[str, Changes] = ...,
     ) -> Stored | None:
         """Take the claim of a candidate, if it is due and may be run here."""
 
@@ -67,6 +69,7 @@ class Instances(Protocol):
         token: str,
         owner: str,
         lease_ms: int,
+        begins: Mapping[str, Changes] = ...,
     ) -> Stored | None:
         """Take the claim of some due instance, in no particular order."""
 
@@ -77,6 +80,7 @@ class Instances(Protocol):
         fingerprints: Sequence[str],
         owner: str,
         lease_ms: int,
+        begins: Mapping[str, Changes] = ...,
     ) -> dict[str, Stored]:
         """Take the claims of candidates given as workflow_id → new token; return those granted."""
 

@@ -49,7 +49,7 @@ def counter(mongo_db_name: str) -> Iterator[WriteCounter]:
 @pytest.mark.parametrize("with_redis", [True, False])
 @pytest.mark.parametrize("finalized", [False, True])
 @pytest.mark.parametrize("steps", [1, 3, 10])
-def test_a_line_of_n_steps_costs_n_and_two_writes_and_its_finalizer_one(
+def test_a_line_of_n_steps_costs_n_and_one_writes_and_its_finalizer_one(
     make_kernel: MakeKernel,
     counter: WriteCounter,
     steps: int,
@@ -66,7 +66,7 @@ def test_a_line_of_n_steps_costs_n_and_two_writes_and_its_finalizer_one(
     kernel.drain([QUEUE], max_claims=1)
     spent = len(counter.writes)
     assert kernel.get(workflow_id).status is InstanceStatus.COMPLETED
-    assert spent <= steps + 2 + finalized
+    assert spent <= steps + 1 + finalized
 
 
 def test_registering_costs_one_write_and_again_changes_nothing(
