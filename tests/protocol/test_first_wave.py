@@ -126,8 +126,7 @@ def test_a_stop_between_claim_and_first_step_gives_the_attempt_back(
 
 def test_permits_are_asked_for_before_anything_begins() -> None:
     def named(**options: Any) -> Definition:
-        steps = {"a": Step(lambda _: 1, **options), "b": lambda _: 2}
-        return definition("first.named", steps)
+        return definition("first.named", {"a": Step(lambda _: 1, **options), "b": lambda _: 2})
 
     assert first_wave(named()) is not None
     assert first_wave(named(traffic_resource="psp")) is None
