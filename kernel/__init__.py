@@ -56,6 +56,7 @@ from kernel.reconcile.duties import Reconciled
 from kernel.runtime import Kernel
 from kernel.slot import WorkerSlot
 from kernel.store import WorkerBeat
+from kernel.verifying import Finding, Looked
 
 __all__ = [
     "UNCHANGED",
@@ -68,6 +69,7 @@ __all__ = [
     "DefinitionError",
     "Explanation",
     "FinalizerContext",
+    "Finding",
     "HintsUnavailable",
     "Holder",
     "InstanceStatus",
@@ -78,6 +80,7 @@ __all__ = [
     "KernelConfig",
     "KernelError",
     "LimitChange",
+    "Looked",
     "NonRetryable",
     "NotAReplicaSet",
     "NotAvailable",

@@ -5,15 +5,17 @@ Guarantees that looking changes nothing. Leaves to others: the projection the co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from kernel import limits
 from kernel.config import KernelConfig
 from kernel.errors import NotFound, UsageError
 from kernel.explaining import Explanation, Progress, explain
-from kernel.model import WorkflowInstance
+from kernel.model import InstanceStatus, WorkflowInstance
+from kernel.protocol.starting import workflow_id_of
 from kernel.runtime.wiring import Parts
-from kernel.store import WorkerBeat
+from kernel.store import FactReader, SignalInbox, WorkerBeat
+from kernel.verifying import Finding, Looked, Verifier
 
 
 class Inspecting:
@@ -79,6 +81,39 @@ class Inspecting:
             raise NotFound(f"no workflow instance {workflow_id!r}")
         workers = self.workers(within_seconds=limits.WORKER_SEEN_SECONDS)
         return explain(stored.instance, stored.now, workers)
+
+    def verify(
+        self,
+        *,
+        limit: int | None = None,
+        sample: int | None = None,
+        on_page: Callable[[Looked], None] = lambda _: None,
+    ) -> Iterator[Finding]:
+        """Yield what contradicts the invariants in the stored facts; writes nothing.
+
+        `limit` bounds instances and pending signals each, `sample` draws so many instances at
+        random; `on_page` hears how much has been looked at. On repeat: looks again.
+
+        Raises:
+            UsageError: a bound below 1.
+            StoreUnavailable: no answer; what was yielded before holds.
+        """
+        if any(bound is not None and bound < 1 for bound in (limit, sample)):
+            raise UsageError("limit and sample are 1 or more")
+        connection, clock = self._parts.connection, self._parts.clock
+        reader, inbox = FactReader(connection), SignalInbox(connection, clock)
+        verifier = Verifier(reader, self._parts.scan, inbox)
+        return verifier.verify(limit=limit, sample=sample, on_page=on_page)
+
+    def rounds_of(self, biz_keys: Collection[str]) -> dict[str, tuple[InstanceStatus, int]]:
+        """Return (status, round) of those instances that exist, by biz_key; one read for all.
+
+        Raises:
+            StoreUnavailable: no answer.
+        """
+        outlines = self._parts.scan.outlines([workflow_id_of(key) for key in biz_keys])
+        found = (outline.instance for outline in outlines.values())
+        return {one.biz_key: (one.status, one.fencing_token) for one in found}
 
     def progress(self, *, timeout: float | None = None) -> Progress:
         """Tell whether work goes on: what has waited longest, and when somebody last took a claim.

@@ -17,6 +17,7 @@ from kernel.store.instances import InstanceStore
 from kernel.store.leases import DutyLeases
 from kernel.store.permit_groups import PermitGroups
 from kernel.store.port import Stored
+from kernel.store.reading import FactReader
 from kernel.store.scanning import InstanceScan, Outline
 from kernel.store.schema import ensure_schema
 from kernel.store.signals import SignalInbox
@@ -27,6 +28,7 @@ __all__ = [
     "CapacityStore",
     "Connection",
     "DutyLeases",
+    "FactReader",
     "GroupedInstances",
     "InstanceScan",
     "InstanceStore",

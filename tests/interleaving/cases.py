@@ -14,7 +14,7 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 from kernel import InstanceStatus, StartResult, StepStatus, workflow_id_of
-from tests.crash import invariants
+from kernel.verifying import of_instance
 from tests.interleaving.choices import Choices
 from tests.interleaving.roles import ROLES
 from tests.interleaving.schedule import Process
@@ -102,7 +102,7 @@ def _of_end(run: Run) -> Iterator[str]:
         if instance is None:
             yield from (f"{key}: {step} was entered and is nowhere" for step in entered)
             continue
-        yield from invariants.of_instance(instance)
+        yield from map(str, of_instance(instance))
         mine = {row["signal_id"]: row["status"] for row in rows if _is_of(row, key)}
         yield from _of_signals(run, key, mine)
         for name, step in instance.steps.items():

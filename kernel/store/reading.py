@@ -1,0 +1,83 @@
+"""Reads for whoever checks stored facts: bounded pages by key, samples, and which indexes exist.
+
+Guarantees that nothing is written, that a page costs its own size however large the collection is,
+and that a document nobody can read is told and not raised. Leaves judging to `kernel.verifying`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from kernel.model import WorkflowInstance
+from kernel.store.codec import from_stored
+from kernel.store.connection import Connection, Document, translated
+from kernel.store.schema import INSTANCES, SIGNALS
+
+#: Unique indexes on which an invariant rests, by collection.
+_UNIQUE: Final = {INSTANCES: ("workflow_id", "biz_key"), SIGNALS: ("signal_id",)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A document: the instance it is, or what made it unreadable."""
+
+    workflow_id: str
+    instance: WorkflowInstance | None
+    fault: str = ""
+
+
+class FactReader:
+    """Reads `workflow_instances` from the primary, without changing anything."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._instances = connection.collection(INSTANCES)
+
+    def page(self, *, limit: int, after: str | None) -> list[Read]:
+        """Return instances in order of workflow_id after `after`."""
+        found = {"workflow_id": {"$gt": after}} if after is not None else {}
+        with translated():
+            rows = list(self._instances.find(found).sort("workflow_id", 1).limit(limit))
+        return [_read(row) for row in rows]
+
+    def sample(self, count: int) -> list[Read]:
+        """Return instances drawn at random, each once."""
+        with translated():
+            rows = list(self._instances.aggregate([{"$sample": {"size": count}}]))
+        return list({one.workflow_id: one for one in map(_read, rows)}.values())
+
+    def again(self, workflow_ids: Collection[str]) -> list[Read]:
+        """Return these instances as no failover can undo them."""
+        majority = self._connection.majority(INSTANCES)
+        with translated():
+            rows = list(majority.find({"workflow_id": {"$in": list(workflow_ids)}}))
+        return [_read(row) for row in rows]
+
+    def missing_indexes(self) -> list[str]:
+        """Name the unique indexes that are not there, as `collection.field`."""
+        missing = []
+        for name, fields in _UNIQUE.items():
+            with translated():
+                known = self._connection.collection(name).index_information()
+            unique = [index["key"] for index in known.values() if index.get("unique")]
+            missing += [f"{name}.{field}" for field in fields if not _is_among(field, unique)]
+        return missing
+
+
+def _is_among(field: str, keys: Sequence[Any]) -> bool:
+    return any([name for name, _ in key] == [field] for key in keys)
+
+
+def _read(row: Document) -> Read:
+    workflow_id = str(row.get("workflow_id"))
+    try:
+        instance = WorkflowInstance.model_validate(from_stored(row))
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        return Read(workflow_id=workflow_id, instance=None, fault=f"{where}: {first['msg']}")
+    return Read(workflow_id=workflow_id, instance=instance)

@@ -1,0 +1,134 @@
+"""Reads stored facts in bounded pages, and looks twice before it says anything.
+
+Instances are judged one reading at a time, so nothing races; what is found is read again by
+majority and told only if it is found again. Signals are judged together with their instances, which
+are two readings: those found are looked at again from both sides.
+
+Guarantees that nothing is written and that memory is bounded by one page. Leaves to others: the
+rules (`instances`, `signals`), repair (nobody does that by itself).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from kernel.model import Signal
+from kernel.store import FactReader, InstanceScan, SignalInbox
+from kernel.store.reading import Read
+from kernel.store.signals import PENDING
+from kernel.verifying.finding import Finding
+from kernel.verifying.instances import of_instance
+from kernel.verifying.signals import of_signal
+
+_PAGE: Final = 500
+
+
+@dataclass(slots=True)
+class Looked:
+    """How much has been looked at so far, by kind: instances, signals."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+class Verifier:
+    """Yields what contradicts the invariants; may run beside everything else."""
+
+    def __init__(self, reader: FactReader, scan: InstanceScan, inbox: SignalInbox) -> None:
+        self._reader = reader
+        self._scan = scan
+        self._inbox = inbox
+
+    def verify(
+        self,
+        *,
+        limit: int | None = None,
+        sample: int | None = None,
+        on_page: Callable[[Looked], None] = lambda _: None,
+    ) -> Iterator[Finding]:
+        """Yield findings: of indexes, then of instances, then of pending signals.
+
+        `limit` bounds instances and signals each; with `sample` instances are drawn at random.
+        `on_page` hears how much has been looked at, after each page.
+
+        Raises:
+            StoreUnavailable: MongoDB did not answer; what was yielded holds, the rest is not known.
+        """
+        looked = Looked()
+        for name in self._reader.missing_indexes():
+            yield Finding(subject=name, invariant=2, fact="has no unique index")
+        drawn = [self._reader.sample(sample)] if sample is not None else self._pages(limit)
+        for page in drawn:
+            yield from self._of_page(page)
+            looked.counts["instances"] += len(page)
+            on_page(looked)
+        for signals in self._signal_pages(limit):
+            yield from self._of_signals(signals)
+            looked.counts["signals"] += len(signals)
+            on_page(looked)
+
+    def _pages(self, limit: int | None) -> Iterator[list[Read]]:
+        after, left = None, limit
+        while left is None or left > 0:
+            size = _PAGE if left is None else min(_PAGE, left)
+            page = self._reader.page(limit=size, after=after)
+            if page:
+                yield page
+            if len(page) < size:
+                return
+            after = page[-1].workflow_id
+            left = None if left is None else left - len(page)
+
+    def _of_page(self, page: Sequence[Read]) -> Iterator[Finding]:
+        found = [finding for read in page for finding in _of_read(read)]
+        times = Counter(read.workflow_id for read in page)
+        found += [_doubled(one, n) for one, n in times.items() if n > 1]
+        if not found:
+            return
+        again = self._reader.again({finding.subject for finding in found})
+        times = Counter(read.workflow_id for read in again)
+        still = {finding for read in again for finding in _of_read(read)}
+        still |= {_doubled(one, n) for one, n in times.items() if n > 1}
+        yield from (finding for finding in dict.fromkeys(found) if finding in still)
+
+    def _signal_pages(self, limit: int | None) -> Iterator[list[Signal]]:
+        after, left = None, limit
+        while left is None or left > 0:
+            size = _PAGE if left is None else min(_PAGE, left)
+            page = self._inbox.pending_page(limit=size, after=after)
+            if page:
+                yield page
+            if len(page) < size:
+                return
+            after = page[-1].signal_id
+            left = None if left is None else left - len(page)
+
+    def _of_signals(self, signals: Sequence[Signal]) -> Iterator[Finding]:
+        found = self._judged(signals)
+        if not found:
+            return
+        known = self._inbox.get_all([finding.subject for finding in found])
+        pending = [signal for signal in known.values() if signal.status == PENDING]
+        still = set(self._judged(pending))
+        yield from (finding for finding in found if finding in still)
+
+    def _judged(self, signals: Sequence[Signal]) -> list[Finding]:
+        outlines = self._scan.outlines({signal.workflow_id for signal in signals})
+        return [
+            finding
+            for signal in signals
+            if (outline := outlines.get(signal.workflow_id)) is not None
+            for finding in of_signal(signal, outline.instance, outline.now)
+        ]
+
+
+def _of_read(read: Read) -> list[Finding]:
+    if read.instance is not None:
+        return of_instance(read.instance)
+    return [Finding(subject=read.workflow_id, invariant=8, fact=f"cannot be read: {read.fault}")]
+
+
+def _doubled(workflow_id: str, times: int) -> Finding:
+    return Finding(subject=workflow_id, invariant=2, fact=f"is stored {times} times")

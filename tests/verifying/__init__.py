@@ -1,0 +1,1 @@
+"""What `manage.py verify` finds, what it leaves alone, and that it changes nothing."""
