@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from config.embedded import MongoServer, RedisServer
+from config.embedded import RedisServer
 from kernel import Kernel, Unavailable
 from tests.crash import invariants
 from tests.crash.worker import CROWD, Settings, arguments
 from tests.kit.processes import python
+from tests.kit.servers import mongod_of_one_test
 from tests.kit.waiting import eventually
 
 INSTANCES = 40
@@ -42,7 +43,7 @@ def judge(kernel: Kernel, settings: Settings, instances: int) -> None:
 def test_killed_and_restarted_mongod_loses_and_doubles_nothing(
     settings: Settings, tmp_path: Path
 ) -> None:
-    with MongoServer(tmp_path / "mongo") as mongo:
+    with mongod_of_one_test(tmp_path / "mongo") as mongo:
         settings = replace(settings, mongo_url=mongo.url, lease=15, slow=True)
         kernel = settings.connect()
         kernel.ensure_schema()

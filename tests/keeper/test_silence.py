@@ -11,6 +11,7 @@ from kernel import InstanceStatus, Kernel
 from kernel.errors import StoreUnavailable
 from kernel.store import Connection, InstanceStore, StoreClock
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
+from tests.kit.servers import mongod_of_one_test
 from tests.kit.waiting import eventually
 
 LEASE_SECONDS = 3
@@ -18,7 +19,7 @@ LEASE_SECONDS = 3
 
 @pytest.fixture
 def own_mongo(tmp_path: Path) -> Iterator[MongoServer]:
-    with MongoServer(tmp_path / "mongo") as server:
+    with mongod_of_one_test(tmp_path / "mongo") as server:
         yield server
 
 

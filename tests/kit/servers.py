@@ -85,6 +85,17 @@ def servers() -> Servers:
 
 
 @contextlib.contextmanager
+def mongod_of_one_test(folder: Path) -> Iterator[MongoServer]:
+    """Start a mongod that a test may hurt; it ends by a kill, for nobody wants its data."""
+    server = MongoServer(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+@contextlib.contextmanager
 def _run_lock() -> Iterator[None]:
     with (run_dir() / "lock").open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -12,6 +12,7 @@ from config.embedded import MongoServer, RedisServer
 from kernel import InstanceStatus
 from kernel.errors import StoreUnavailable
 from tests.hints.own_server import hung
+from tests.kit.servers import mongod_of_one_test
 from tests.kit.waiting import eventually, never
 from tests.trust.business import plans
 from tests.trust.stage import LEASE_SECONDS, Stage, moved_at_most_once
@@ -30,7 +31,7 @@ def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def own_mongo(tmp_path: Path) -> Iterator[MongoServer]:
-    with MongoServer(tmp_path / "mongo") as server:
+    with mongod_of_one_test(tmp_path / "mongo") as server:
         yield server
 
 
