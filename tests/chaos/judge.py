@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.db import connection
+from pydantic import ValidationError
 
 from jobs.models import ContentJob
 from jobs.runtime import get_kernel
@@ -41,36 +42,41 @@ def watch_results() -> None:
 
 def unfinished(load: Load) -> list[str]:
     """Return what was accepted and has not come to its end yet."""
-    kernel = get_kernel()
-    found = {key: kernel.find(biz_key=key) for key in load.accepted}
+    found, damaged = _instances(list(load.accepted))
     late = [
         key
         for key, promise in load.accepted.items()
-        if (instance := found[key]) is None
-        or not instance.status.is_terminal
-        or instance.fencing_token < promise.round
+        if key not in damaged and not _is_over(found.get(key), promise)
     ]
     for job in ContentJob.objects.filter(pk__in=load.jobs):
-        instance = kernel.find(biz_key=job.dispatch_biz_key or "")
+        of_job, _ = _instances([job.dispatch_biz_key or ""])
         is_open = job.status in ("initial", "generating") or job.dispatch_status not in (
             "dispatched",
             "withdrawn",
         )
-        if is_open or (instance is not None and not instance.status.is_terminal):
+        if is_open or any(not instance.status.is_terminal for instance in of_job.values()):
             late.append(job.pk)
     return late
+
+
+def _is_over(instance: WorkflowInstance | None, promise: Promise) -> bool:
+    return (
+        instance is not None
+        and instance.status.is_terminal
+        and instance.fencing_token >= promise.round
+    )
 
 
 def judge(
     load: Load, lines: list[Line], calls: list[Call], hint_keys: list[str], database: Any
 ) -> list[str]:
     """Return everything that is wrong."""
-    kernel = get_kernel()
     jobs = {job.dispatch_biz_key or job.pk: job for job in ContentJob.objects.all()}
     keys = [*load.accepted, *jobs]
-    instances = {key: found for key in keys if (found := kernel.find(biz_key=key)) is not None}
+    instances, damaged = _instances(keys)
     return [
         *load.errors,
+        *(f"{key} cannot be read: {why}" for key, why in damaged.items()),
         *_of_ends(load.accepted, instances),
         *_of_jobs(load, jobs, instances),
         *_of_identity(database, set(keys)),
@@ -81,6 +87,21 @@ def judge(
         *_of_leftovers(database),
         *invariants.of_hints(hint_keys),
     ]
+
+
+def _instances(keys: list[str]) -> tuple[dict[str, WorkflowInstance], dict[str, str]]:
+    """Return the instances there are, and why others cannot be read."""
+    found: dict[str, WorkflowInstance] = {}
+    damaged: dict[str, str] = {}
+    for key in keys:
+        try:
+            instance = get_kernel().find(biz_key=key)
+        except ValidationError as error:
+            damaged[key] = str(error.errors()[0]["loc"])
+        else:
+            if instance is not None:
+                found[key] = instance
+    return found, damaged
 
 
 def _of_ends(accepted: dict[str, Promise], instances: dict[str, WorkflowInstance]) -> Iterator[str]:
