@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.children import READY
-from bench.site import QUEUE, connect, mongo
+from bench.site import QUEUE, connect
+from bench.statements import Bare
 from bench.workflows import definitions, listener
 from kernel import Kernel, workflow_id_of
 
@@ -80,28 +81,14 @@ def _resident_bytes() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def write(workflows: str, writes: str) -> Work:
-    """Write as often as a worker does, as durably, on documents as large, and nothing else."""
-    collection = mongo(os.environ)[os.environ["BATON_DATABASE"]]["bare"]
-    mine = os.getpid()
-    names = [f"{mine}-{number}" for number in range(int(workflows))]
-    collection.insert_many([bare_document(name) for name in names])
+def write(path: str, workflows: str, group: str) -> Work:
+    """Send what a worker sends, as durably, and do nothing else."""
+    bare = Bare(Path(path), int(workflows))
 
     def work() -> dict[str, Any]:
-        for name in names:
-            for number in range(int(writes)):
-                found = {"workflow_id": name, "claim_token": "t"}
-                collection.update_one(found, {"$set": {"revision": number, "at": time.time()}})
-        return {"ran": len(names)}
+        return {"ran": bare.run(int(group))}
 
     return work
-
-
-def bare_document(name: str) -> dict[str, Any]:
-    """Return a document about as large as a fresh instance of three steps."""
-    step = {"status": "pending", "seq": 0, "attempt": 0, "padding": "x" * 200}
-    steps = dict.fromkeys(("one", "two", "three"), step)
-    return {"workflow_id": name, "claim_token": "t", "revision": 0, "steps": steps}
 
 
 MODES: dict[str, Callable[..., Work]] = {"drain": drain, "wake": wake, "write": write}

@@ -1,100 +1,101 @@
-"""Three-step workflows a second with two worker processes, beside a loop of bare writes."""
+"""Three-step workflows a second through two Celery workers, beside a loop with no engine."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
-from bench.child import bare_document
-from bench.children import measure_together
+from bench.children import celery, measure_together, worker
 from bench.figure import Figure, median, spread
 from bench.site import Site, connect, fresh_database, mongo
+from bench.statements import INSTANCES, record
 from bench.workflows import THREE
+from kernel import StartItem
 
 PROCESSES = 2
+#: Slots of a worker child, and what the engine is to reach with them.
+SLOTS = {1: ">= 0.55; aim 250/s", 16: ">= 0.55; aim 1,000/s"}
+_QUEUE = THREE.queue
+#: Of the workflows in order of their end, those of the first and last part are left out: while
+#: they ended, not both workers were at work.
+_RAMP = 0.1
+_PAGE = 500
 
 
 def measure(site: Site, *, quick: bool) -> list[Figure]:
-    """Drain a prepared backlog, then write the same number of times without an engine."""
-    workflows, repeats = (200, 3) if quick else (1000, 5)
-    engine, bare, updates, counts = [], [], [], []
-    for _ in range(repeats):
-        per_second, writes = _drain(site, workflows)
-        engine.append(per_second)
-        counts.append(writes)
-        bare.append(_write(site, workflows, round(writes)))
-        updates.append(_updates(site, seconds=0.5 if quick else 2))
-    writes = median(counts)
-    note = f"{writes:.1f} writes a workflow; {spread(engine)}"
-    return [
-        Figure(
-            name="3-step workflows, 2 processes",
-            value=median(engine),
-            unit="/s",
-            raw_name=f"bare loop of {round(writes)} writes, 2 processes",
-            raw=median(bare),
-            aim=">= 300/s, ratio >= 0.55",
-            note=note,
-        ),
-        Figure(
-            name="durable steps, 2 processes",
-            value=3 * median(engine),
-            unit="/s",
-            raw_name="update_one, majority + journal, 1 thread",
-            raw=median(updates),
-            note=spread(updates),
-        ),
-    ]
+    """Let two workers with one child each drain a backlog, then send the same without them."""
+    repeats = 3 if quick else 5
+    figures = []
+    for slots, aim in SLOTS.items():
+        workflows = (300 if quick else 1000) * (1 if slots == 1 else 3)
+        engine, bare, steps = [], [], []
+        for _ in range(repeats):
+            engine.append(_drain(site, workflows, slots))
+            rate, writes = _bare(site, workflows, slots)
+            bare.append(rate)
+            steps.append(1000 * PROCESSES * (1 / engine[-1] - 1 / rate) / len(THREE.steps))
+        figures.append(
+            Figure(
+                name=f"3-step workflows, 2 Celery workers, {slots} slots",
+                value=median(engine),
+                unit="/s",
+                raw_name=f"its {writes} statements without an engine, groups of {slots}",
+                raw=median(bare),
+                aim=aim,
+                note=f"{spread(engine)}; bare {spread(bare)}; engine a step {median(steps):.2f} ms",
+            )
+        )
+    return figures
 
 
-def _drain(site: Site, workflows: int) -> tuple[float, float]:
-    """Return workflows a second and the writes each of them took."""
+def _drain(site: Site, workflows: int, slots: int) -> float:
+    """Return the workflows a second that ended while both workers were at work."""
     with fresh_database(site) as environment:
-        kernel = connect(environment)
-        kernel.ensure_schema()
-        kernel.register_plan(THREE)
-        for number in range(workflows):
-            kernel.start_or_resume(THREE, biz_key=f"three:{number}", input={"number": number})
-        kernel.close()
-        before = _commands(environment)
-        answers, seconds = measure_together("drain", processes=PROCESSES, environment=environment)
-        writes = _commands(environment) - before
-        ran = sum(answer["ran"] for answer in answers)
-        if ran != workflows:
-            raise RuntimeError(f"{ran} of {workflows} workflows ran")
-        return workflows / seconds, writes / workflows
+        environment["BATON_SLOTS_PER_CHILD"] = str(slots)
+        publish(environment, workflows)
+        workers = [worker(f"bench{n}", _QUEUE, concurrency=1) for n in range(PROCESSES)]
+        with celery(*workers, environment=environment), mongo(environment) as client:
+            instances = client[environment["BATON_DATABASE"]][INSTANCES]
+            _await_end(instances, workflows)
+            ends = sorted(row["finished_at"] for row in instances.find({}, {"finished_at": 1}))
+    return _rate(ends)
 
 
-def _write(site: Site, workflows: int, writes: int) -> float:
+def publish(environment: Mapping[str, str], workflows: int) -> None:
+    """Register a backlog before anybody works on it."""
+    kernel = connect(environment)
+    kernel.ensure_schema()
+    kernel.register_plan(THREE)
+    for start in range(0, workflows, _PAGE):
+        page = range(start, min(start + _PAGE, workflows))
+        kernel.start_many(THREE, [StartItem(f"three:{n}", {"number": n}) for n in page])
+    kernel.close()
+
+
+def _await_end(instances: Any, workflows: int) -> None:
+    deadline = time.monotonic() + 300
+    while instances.count_documents({"status": "completed"}) < workflows:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"not all of {workflows} workflows ended within 300 s")
+        time.sleep(0.25)
+
+
+def _rate(ends: list[datetime]) -> float:
+    ramp = int(_RAMP * len(ends))
+    middle = ends[ramp : len(ends) - ramp]
+    return (len(middle) - 1) / (middle[-1] - middle[0]).total_seconds()
+
+
+def _bare(site: Site, workflows: int, group: int) -> tuple[float, int]:
+    """Return the workflows a second of two processes with no engine, and the statements of each."""
     with fresh_database(site) as environment:
-        with mongo(environment) as client:
-            _bare(client, environment).create_index("workflow_id", unique=True)
+        path = Path(environment["BATON_DATA_DIR"]) / f"{environment['BATON_DATABASE']}.bson"
+        statements = record(environment, path)
         share = str(workflows // PROCESSES)
         _, seconds = measure_together(
-            "write", share, str(writes), processes=PROCESSES, environment=environment
+            "write", str(path), share, str(group), processes=PROCESSES, environment=environment
         )
-        return workflows / seconds
-
-
-def _updates(site: Site, *, seconds: float) -> float:
-    with fresh_database(site) as environment, mongo(environment) as client:
-        collection = _bare(client, environment)
-        collection.create_index("workflow_id", unique=True)
-        collection.insert_one(bare_document("one"))
-        done, begun = 0, time.perf_counter()
-        while (passed := time.perf_counter() - begun) < seconds:
-            collection.update_one({"workflow_id": "one"}, {"$set": {"revision": done}})
-            done += 1
-        return done / passed
-
-
-def _bare(client: Any, environment: Mapping[str, str]) -> Any:
-    return client[environment["BATON_DATABASE"]]["bare"]
-
-
-def _commands(environment: Mapping[str, str]) -> int:
-    """Count the writing commands the server has run so far."""
-    with mongo(environment) as client:
-        ran = client.admin.command("serverStatus")["metrics"]["commands"]
-    return sum(int(ran[name]["total"]) for name in ("update", "findAndModify", "insert"))
+        return workflows / seconds, statements
