@@ -14,9 +14,11 @@ from bench import (
     api_accept,
     api_outage,
     capacity,
+    flat,
     footprint,
     idle,
     lanes,
+    publishing,
     takeover,
     throughput,
     waking,
@@ -32,14 +34,16 @@ MEASURES: dict[str, Measure] = {
     "takeover": takeover.measure,
     "footprint": footprint.measure,
     "lanes": lanes.measure,
+    "publishing": publishing.measure,
     "api_accept": api_accept.measure,
     "api_outage": api_outage.measure,
     "capacity": capacity.measure,
     "waking": waking.measure,
+    "flat": flat.measure,
 }
 
-#: Measured only when named: a hundred thousand waiters take the better part of an hour.
-ONLY_WHEN_NAMED = frozenset({"waking"})
+#: Measured only when named: crowds of a hundred thousand and more take many minutes.
+ONLY_WHEN_NAMED = frozenset({"waking", "flat"})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

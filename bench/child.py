@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,30 +40,38 @@ def drain(slots: str = "1") -> Work:
     return work
 
 
-def wake() -> Work:
+def wake(slots: str) -> Work:
     """Be a worker until one event has woken everybody and all of them have ended."""
-    kernel = connect(os.environ)
+    kernel = connect(os.environ, slots=int(slots))
 
-    def tell(number: int) -> None:
-        kernel.deliver_signal(
-            workflow_id=workflow_id_of(listener(number)),
-            signal_type="event",
-            wait_key="event",
-            signal_id=f"event:{number}",
+    def tell(numbers: Sequence[int]) -> None:
+        kernel.deliver_signals(
+            [
+                {
+                    "workflow_id": workflow_id_of(listener(number)),
+                    "signal_type": "event",
+                    "wait_key": "event",
+                    "signal_id": f"event:{number}",
+                }
+                for number in numbers
+            ]
         )
 
     for definition in definitions(tell):
         kernel.register(definition)
+    kernel.find(biz_key="opens the connection")
 
     def work() -> dict[str, Any]:
+        before = _resident_bytes()
         ran, first, peak = 0, 0, 0
         while True:
-            now = kernel.drain([QUEUE], max_claims=200)
+            now = kernel.drain([QUEUE], max_claims=500)
             ran += now
             peak = max(peak, _resident_bytes())
             first = first or peak
             if now == 0 and _is_over(kernel):
-                return {"ran": ran, "first": first, "peak": peak}
+                after = _resident_bytes()
+                return {"ran": ran, "before": before, "first": first, "peak": peak, "after": after}
             if now == 0:
                 time.sleep(0.01)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import redis
@@ -23,7 +23,7 @@ WAITING = Plan("bench.waiting", queue=QUEUE, steps=["wait"])
 #: Waits for an event, and the workflow that tells everybody of it, a page at a time.
 LISTENING = Plan("bench.listening", queue=QUEUE, steps=["listen"])
 FANOUT = Plan("bench.fanout", queue=QUEUE, steps=["ring"])
-_PAGE = 200
+_PAGE = 500
 #: Says who entered it, and never ends by itself the first time.
 HOLDING = Plan("bench.holding", queue=QUEUE, steps=["prepare", "hold"])
 
@@ -60,8 +60,7 @@ def listen(ctx: ActivityContext) -> Any:
 def ring(ctx: ActivityContext) -> Any:
     """Deliver one page of signals with stable ids, then let others go first."""
     begin, count = ctx.checkpoint or 0, ctx.input["listeners"]
-    for number in range(begin, min(begin + _PAGE, count)):
-        ctx.ports(number)
+    ctx.ports(range(begin, min(begin + _PAGE, count)))
     return Yield(checkpoint=begin + _PAGE) if begin + _PAGE < count else {"rung": count}
 
 
@@ -75,8 +74,8 @@ def entries_key(biz_key: str) -> str:
     return f"{os.environ['BATON_KEY_PREFIX']}:entries:{biz_key}"
 
 
-def definitions(tell: Callable[[int], object] | None = None) -> list[Definition]:
-    """Build every measured definition; `tell` delivers the event to the listener of a number."""
+def definitions(tell: Callable[[Sequence[int]], object] | None = None) -> list[Definition]:
+    """Build every measured definition; `tell` delivers the event to a page of listeners."""
     return [
         Definition(THREE, steps={name: Step(stamp) for name in THREE.steps}),
         Definition(

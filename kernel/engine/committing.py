@@ -67,7 +67,7 @@ def mark_held(inbox: Inbox, held: HeldClaim, signal_ids: Sequence[str]) -> bool:
     """
     for attempt in itertools.count():
         try:
-            inbox.close(signal_ids, "matched")
+            inbox.mark(signal_ids)
         except StoreUnavailable as exc:
             log.warning("marking signals of %s: %s", held.live.workflow_id, exc)
             held.live.working()

@@ -33,8 +33,8 @@ class Inbox(Protocol):
     def pending_of(self, workflow_id: str, waits: Sequence[Wait]) -> list[Signal]:
         """Return the pending signals that end one of a workflow's waits, oldest first."""
 
-    def close(self, signal_ids: Sequence[str], status: str) -> None:
-        """Mark pending signals as matched or unmatched. On repeat: they stay as they are."""
+    def mark(self, signal_ids: Sequence[str]) -> None:
+        """Mark as matched what woke a step. On repeat: nothing."""
 
 
 class Instances(Protocol):

@@ -22,6 +22,8 @@ from kernel.store.schema import CLAIMABLE_INDEX, CREATED_INDEX, ID_INDEX, INSTAN
 _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
 #: What the lanes need of an instance: far less than the instance.
 _HINT_FIELDS: Final = {"workflow_id": 1, "queue": 1, "priority": 1, "claimable_time": 1}
+#: Outlines are small: a page of them fits into one answer.
+_BATCH: Final = 1_000
 Cursor = tuple[datetime, str]
 
 
@@ -106,7 +108,7 @@ class InstanceScan:
             {"$set": {"steps": {"$arrayToObject": steps}, "_now": self._clock.now()}},
         ]
         with translated():
-            rows = list(self._instances.aggregate(outlined, hint=hint))
+            rows = list(self._instances.aggregate(outlined, hint=hint, batchSize=_BATCH))
         return [
             Outline(now=row.pop("_now"), instance=WorkflowInstance.model_validate(from_stored(row)))
             for row in rows

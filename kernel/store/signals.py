@@ -7,6 +7,7 @@ early, or whose sender dies, is still there when its workflow begins to wait.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final
 
 from pymongo.errors import DuplicateKeyError
@@ -16,6 +17,7 @@ from kernel.model import Signal, Wait
 from kernel.store.batches import database_now, insert_unordered
 from kernel.store.clock import StoreClock
 from kernel.store.connection import Connection, Document, translated
+from kernel.store.grouping import Grouping
 from kernel.store.schema import SIGNAL_ID_INDEX, SIGNALS
 
 PENDING: Final = "pending"
@@ -30,6 +32,9 @@ class SignalInbox:
         self._connection = connection
         self._signals = connection.collection(SIGNALS)
         self._clock = clock
+        self._marks: Grouping[tuple[str, ...], None] = Grouping(
+            self._mark_all, most=limits.GROUP_COMMITS
+        )
 
     def insert(self, signal: Signal) -> bool:
         """Record a signal as pending. On repeat of its id: False, and nothing is written."""
@@ -67,7 +72,12 @@ class SignalInbox:
         if not signal_ids:
             return {}
         with translated():
-            rows = list(self._signals.find({"signal_id": {"$in": list(signal_ids)}}))
+            found = self._signals.find(
+                {"signal_id": {"$in": list(signal_ids)}},
+                hint=SIGNAL_ID_INDEX,
+                batch_size=len(signal_ids) + 1,
+            )
+            rows = list(found)
         return {row["signal_id"]: _signal(row) for row in rows}
 
     def get(self, signal_id: str) -> Signal | None:
@@ -99,6 +109,26 @@ class SignalInbox:
         with translated():
             rows = list(self._signals.find(found).sort("signal_id", 1).limit(limit))
         return [_signal(row) for row in rows]
+
+    def mark(self, signal_ids: Sequence[str]) -> None:
+        """Mark as matched what woke a step, for the holder of its claim. On repeat: nothing.
+
+        Holders of one process are served together, and without a write where whoever delivered
+        the signals has marked them for good: only what no failover can undo counts as marked.
+        """
+        self._marks(tuple(signal_ids))
+
+    def _mark_all(self, groups: Sequence[tuple[str, ...]]) -> list[Exception | None]:
+        wanted = set(chain.from_iterable(groups))
+        with translated():
+            rows = self._connection.majority(SIGNALS).find(
+                {"signal_id": {"$in": list(wanted)}, "status": {"$ne": PENDING}},
+                {"signal_id": 1},
+                hint=SIGNAL_ID_INDEX,
+            )
+            marked = {row["signal_id"] for row in rows}
+        self.close(sorted(wanted - marked), MATCHED)
+        return [None] * len(groups)
 
     def close(self, signal_ids: Sequence[str], status: str) -> None:
         """Mark pending signals as matched or unmatched. On repeat: they stay as they are."""

@@ -80,11 +80,7 @@ def test_sleepers_hold_no_thread_and_no_message_and_little_of_the_database(
     for _ in range(5):
         TimeShift(kernel).advance(seconds=3_600)
         assert kernel.tick() == 0
-        assert kernel.reconcile().found == {
-            "due_waits": 0,
-            "lost_candidates": 0,
-            "pending_signals": 0,
-        }
+        assert not any(kernel.reconcile().found.values())
         assert kernel.drain([QUEUE]) == 0
     assert rung == []
     [size] = instances.aggregate(
