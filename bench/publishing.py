@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from bench.child import bare_document
 from bench.figure import Figure, median, spread
 from bench.site import QUEUE, Site, connect, fresh_database, mongo
+from bench.statements import bare_document
 from bench.workflows import THREE
 from kernel import Kernel, StartItem
 

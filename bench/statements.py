@@ -97,6 +97,13 @@ class Bare:
         return len(self._names)
 
 
+def bare_document(name: str) -> dict[str, Any]:
+    """Return a document about as large as a fresh instance of three steps."""
+    step = {"status": "pending", "seq": 0, "attempt": 0, "padding": "x" * 200}
+    steps = dict.fromkeys(("one", "two", "three"), step)
+    return {"workflow_id": name, "claim_token": "t", "revision": 0, "steps": steps}
+
+
 def _update(statement: Statement, name: str) -> UpdateOne:
     return UpdateOne(statement["q"] | {"workflow_id": name}, statement["u"])
 
