@@ -10,6 +10,7 @@ definition served here. Leaves to others: who asks for whom (`kernel.engine.drai
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -33,6 +34,15 @@ _HOLDERS_ANSWER_SECONDS: Final = 6.0
 _NO_BEGINS: Final[Mapping[str, Changes]] = {}
 
 
+@dataclass(frozen=True, slots=True)
+class _FirstStage:
+    """The stage that was compiled last, and from what."""
+
+    begins: Mapping[str, Changes]
+    offset_ms: int
+    pipeline: Pipeline
+
+
 class InstanceClaims:
     """The claiming half of the `workflow_instances` collection."""
 
@@ -40,6 +50,7 @@ class InstanceClaims:
         self._connection = connection
         self._clock = clock
         self._instances = connection.collection(INSTANCES)
+        self._first = _FirstStage({}, 0, [])
 
     def claim(
         self,
@@ -57,7 +68,7 @@ class InstanceClaims:
         untouched (`kernel.protocol.first_wave`).
         """
         found = {"workflow_id": workflow_id, **self._due(fingerprints, lease_ms)}
-        pipeline = self._claim_pipeline(token, owner, lease_ms, compile_begins(begins, self._clock))
+        pipeline = self._claim_pipeline(token, owner, lease_ms, self._first_stage(begins))
         return self._claim(found, token, pipeline, lease_ms, hint=None)
 
     def claim_any(
@@ -72,7 +83,7 @@ class InstanceClaims:
     ) -> Stored | None:
         """Take the claim of some due instance of these queues, without regard to priority."""
         found = {"queue": {"$in": list(queues)}, **self._due(fingerprints, lease_ms)}
-        pipeline = self._claim_pipeline(token, owner, lease_ms, compile_begins(begins, self._clock))
+        pipeline = self._claim_pipeline(token, owner, lease_ms, self._first_stage(begins))
         return self._claim(found, token, pipeline, lease_ms, hint=QUEUE_INDEX)
 
     def claim_group(
@@ -89,7 +100,7 @@ class InstanceClaims:
         Returns those that were granted; the others are as they were.
         """
         due = self._due(fingerprints, lease_ms)
-        first = compile_begins(begins, self._clock)
+        first = self._first_stage(begins)
         updates = [
             UpdateOne(
                 {"workflow_id": wid, **due}, self._claim_pipeline(token, owner, lease_ms, first)
@@ -147,6 +158,14 @@ class InstanceClaims:
             # Leases ran out because nobody could renew them: living holders answer first.
             due["claim_token"] = {"$exists": False}
         return due
+
+    def _first_stage(self, begins: Mapping[str, Changes]) -> Pipeline:
+        """Compile what begins with a claim, once for as long as it is the same."""
+        first = self._first
+        if first.begins != begins or first.offset_ms != self._clock.offset_ms:
+            pipeline = compile_begins(begins, self._clock)
+            self._first = first = _FirstStage(begins, self._clock.offset_ms, pipeline)
+        return first.pipeline
 
     def _claim_pipeline(self, token: str, owner: str, lease_ms: int, first: Pipeline) -> Pipeline:
         changes = owning.claim_changes(token, owner, lease_ms=lease_ms)
