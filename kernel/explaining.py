@@ -7,12 +7,13 @@ unknown. Leaves to others: storing the reason with the transition that blocks (`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from kernel import limits
 from kernel.model import BlockedOn, InstanceStatus, Reason, StepStatus, WorkflowInstance
 from kernel.protocol import readiness
+from kernel.protocol.resources import ResourceState
 from kernel.store import WorkerBeat
 
 _WAITED_LONG = timedelta(seconds=5)
@@ -44,7 +45,8 @@ class Progress:
 class Explanation:
     """The binding reason, when it began, when it ends by itself, and the sentence for people.
 
-    `reason` is None while the workflow moves or has ended.
+    `reason` is None while the workflow moves or has ended. Waiting for a permit, `position` is its
+    place in the line (from 1) and `estimate` the seconds until its turn, None where unknown.
     """
 
     workflow_id: str
@@ -54,14 +56,27 @@ class Explanation:
     since: datetime | None
     until: datetime | None
     sentence: str
+    position: int | None = None
+    estimate: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an instance stands in the line of the resource it waits for."""
+
+    resource: ResourceState
+    position: int
 
 
 def explain(
-    instance: WorkflowInstance, now: datetime, workers: Sequence[WorkerBeat]
+    instance: WorkflowInstance,
+    now: datetime,
+    workers: Sequence[WorkerBeat],
+    place: Place | None = None,
 ) -> Explanation:
     """Explain an instance as read at `now`; what is not stored is said to be unknown.
 
-    `workers` are those heard of lately.
+    `workers` are those heard of lately; `place` is its own where it waits for a permit.
     """
     if instance.status.is_terminal:
         return _say(instance, _ended(instance))
@@ -69,6 +84,8 @@ def explain(
         return _say(instance, _held(instance, now), step=_running_step(instance))
     blocked = instance.blocked_on
     if blocked is not None and instance.claimable_time > now:
+        if blocked.reason.is_traffic and place is not None:
+            return _in_line(instance, blocked, now, place)
         return _blocked(instance, blocked, now)
     return _due(instance, now, workers)
 
@@ -111,6 +128,36 @@ def _blocked(instance: WorkflowInstance, blocked: BlockedOn, now: datetime) -> E
         since=blocked.since,
         until=blocked.until,
     )
+
+
+def _in_line(
+    instance: WorkflowInstance, blocked: BlockedOn, now: datetime, place: Place
+) -> Explanation:
+    """A permit is handed on: what `until` says is only when it looks by itself."""
+    state = place.resource
+    waited = f" for {_span(now - blocked.since)}" if blocked.since else ""
+    at = f" at step {blocked.step}" if blocked.step else ""
+    estimate = state.wait_seconds(place.position)
+    limit = "unlimited" if state.max_concurrency is None else str(state.max_concurrency)
+    facts = [f"number {place.position} in line", f"{len(state.holders)} of {limit} in use"]
+    if state.max_starts_per_second is not None:
+        facts.append(f"{state.max_starts_per_second:g} starts a second")
+    if state.paused:
+        facts.append("paused until somebody resumes it")
+    elif not state.is_open and state.cooldown_until is not None:
+        facts.append(f"cooling down for {_span(state.cooldown_until - now)}")
+    elif estimate:
+        facts.append(f"about {_span(timedelta(seconds=estimate))} to go")
+    sentence = f"waiting{waited}{at} · {blocked.reason.value} {state.name} · {', '.join(facts)}"
+    told = _say(
+        instance,
+        sentence,
+        reason=blocked.reason,
+        step=blocked.step,
+        since=blocked.since,
+        until=blocked.until,
+    )
+    return replace(told, position=place.position, estimate=estimate)
 
 
 def _due(instance: WorkflowInstance, now: datetime, workers: Sequence[WorkerBeat]) -> Explanation:

@@ -12,6 +12,7 @@ that nothing is kept idle and nobody bounces between two lines.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -19,26 +20,70 @@ from contextlib import suppress
 from typing import Final
 
 from kernel.engine.hinting import HintWriter, as_ms
+from kernel.engine.pacing import Pacer
 from kernel.errors import HintsUnavailable
 from kernel.hints import Candidate
 from kernel.protocol import queueing
-from kernel.protocol.resources import ResourceState
-from kernel.store import CapacityStore, Waiters
+from kernel.protocol.resources import PermitOwner, ResourceState
+from kernel.store import CapacityStore, PermitGroups, Waiters
 from kernel.store.waiters import Standing
 
 log: Final = logging.getLogger("baton.capacity")
 
 #: Waiters looked at beyond the free places, for those whose other resources are full.
 _LOOK_FURTHER: Final = 20
+#: Waiters a release may choose from: others that release at the same moment choose first.
+_FOLLOWING: Final = 8
 
 
 class HandingOn:
     """Gives free places to waiters; safe to repeat, and for many processes at once."""
 
-    def __init__(self, store: CapacityStore, waiters: Waiters, hints: HintWriter) -> None:
+    def __init__(
+        self,
+        store: CapacityStore,
+        groups: PermitGroups,
+        waiters: Waiters,
+        hints: HintWriter,
+    ) -> None:
         self._store = store
+        self._groups = groups
         self._waiters = waiters
         self._hints = hints
+        self._pacer = Pacer(self.hand_on)
+        #: Resources that had a line when this process last saw them.
+        self._lined: set[str] = set()
+
+    def close(self) -> None:
+        """End what runs in the background. On repeat: nothing."""
+        self._pacer.close()
+
+    def seen(self, state: ResourceState) -> None:
+        """Learn from any answer whether there is a line, and when its next start is due."""
+        if not state.line:
+            self._lined.discard(state.name)
+            return
+        self._lined.add(state.name)
+        if (at := state.next_start_at()) is not None:
+            self._pacer.arm(state.name, (at - state.now).total_seconds())
+
+    def give_back(self, resource: str, owner: PermitOwner, *, unused: bool = False) -> None:
+        """Give a permit back and hand its place on: in one update, where a line is known.
+
+        Raises:
+            StoreUnavailable: not known; try again.
+        """
+        following = self._following(resource) if resource in self._lined else []
+        state = self._groups.release(
+            resource,
+            owner,
+            unused=unused,
+            then_reserve=tuple(waiter.workflow_id for waiter in following),
+        )
+        self.seen(state)
+        self._let_go([w for w in following if w.workflow_id in state.handed])
+        if state.line and state.places():
+            self.hand_on(resource, state)
 
     def hand_on(self, resource: str, state: ResourceState | None = None) -> int:
         """Hand every free place on; return how many waiters may go on.
@@ -51,19 +96,23 @@ class HandingOn:
         """
         if state is None:
             state = self._store.read(resource)
+        self.seen(state)
         places = state.places()
         if not places:
             return 0
         standing = self._waiters.first(resource, limit=places + _LOOK_FURTHER)
+        # One that has a place and is not due yet is being handed on to this very moment.
+        free = [waiter for waiter in standing if waiter.workflow_id not in state.reserved]
         if not standing:
             if state.line:
                 self._store.clear_line(resource, state.line)
             return 0
-        chosen = self._chosen(resource, standing, places)
+        chosen = self._chosen(resource, free, places)
         if chosen:
-            reserved = self._store.reserve(resource, [each.workflow_id for each in chosen]).reserved
-            chosen = [each for each in chosen if each.workflow_id in reserved]
-            self._let_go(chosen, as_ms(state.now))
+            state = self._store.reserve(resource, [each.workflow_id for each in chosen])
+            self.seen(state)
+            chosen = [each for each in chosen if each.workflow_id in state.reserved]
+            self._let_go(chosen)
         return len(chosen)
 
     def hand_on_all(self, *, limit: int) -> int:
@@ -85,6 +134,15 @@ class HandingOn:
             if state.places():
                 self.hand_on(state.name, state)
 
+    def _following(self, resource: str) -> list[Standing]:
+        """Return those next in line who need nothing else: a freed place may go to the first."""
+        return list(
+            itertools.takewhile(
+                lambda waiter: waiter.needs <= {resource},
+                self._waiters.first(resource, limit=_FOLLOWING),
+            )
+        )
+
     def _chosen(self, resource: str, standing: Sequence[Standing], places: int) -> list[Standing]:
         chosen: list[Standing] = []
         for waiter in standing:
@@ -105,14 +163,16 @@ class HandingOn:
             kept.append(name)
         return True
 
-    def _let_go(self, waiters: Sequence[Standing], now_ms: int) -> None:
+    def _let_go(self, waiters: Sequence[Standing]) -> None:
+        if not waiters:
+            return
         self._waiters.hand_on(
             [queueing.hand_on(w.workflow_id, w.revision, w.steps) for w in waiters]
         )
         by_queue: dict[str, list[Candidate]] = defaultdict(list)
-        for place, waiter in enumerate(waiters):
-            # In the order of the line, and all due at once.
-            at_ms = now_ms - len(waiters) + place
+        for waiter in waiters:
+            # As old as its round: a kept place must not wait behind a backlog of newcomers.
+            at_ms = as_ms(waiter.started)
             by_queue[waiter.queue].append(Candidate(waiter.workflow_id, waiter.priority, at_ms))
         for queue, candidates in by_queue.items():
             with suppress(HintsUnavailable):

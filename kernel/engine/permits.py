@@ -24,7 +24,7 @@ from kernel.definition.resources import check_resource
 from kernel.engine.claims import HeldClaim
 from kernel.engine.handing_on import HandingOn
 from kernel.engine.invoke import failure
-from kernel.errors import KernelError, StoreUnavailable
+from kernel.errors import StoreUnavailable
 from kernel.protocol import spans
 from kernel.protocol.outcomes import Failed, Outcome
 from kernel.protocol.resources import PermitOwner, Refusal, ResourceState, refusal
@@ -62,6 +62,10 @@ class ClaimPermits:
         """Return how a step fails whose resources have no usable names, if so."""
         return self._unnamed.get(step) or self._unnamed.get(WORKFLOW)
 
+    def holds_any(self, step: str) -> bool:
+        """Tell whether a step has permits to give back."""
+        return bool(self._of(step))
+
     def take_for_workflow(self) -> Refusal | None:
         """Take the workflow's own permits unless they are held; None means that it may go on."""
         if self._definition.workflow_resources is None or WORKFLOW in self._taken:
@@ -88,13 +92,12 @@ class ClaimPermits:
         """
         for name in sorted(self._of(step)):
             try:
-                state = self._desk.groups.release(name, self._owner(step), unused=unused)
+                self._desk.handing_on.give_back(name, self._owner(step), unused=unused)
             except StoreUnavailable as exc:
                 log.warning("permit of %s not given back yet: %s", name, exc)
                 continue
             with self._lock:
                 self._taken[step].discard(name)
-            self._hand_on(state)
 
     def give_back_all(self) -> None:
         """Give back whatever this claim still holds, at its end. On repeat: nothing."""
@@ -177,6 +180,7 @@ class ClaimPermits:
                 log.warning("asking for a permit of %s: %s", name, exc)
                 self._held.live.working()
                 continue
+            self._desk.handing_on.seen(state)
             if not state.holds(owner):
                 with self._lock:
                     self._taken[step].discard(name)
@@ -195,13 +199,6 @@ class ClaimPermits:
             return instance.queued_since
         state = instance.steps[step]
         return state.blocked_on.since if spans.is_in_line(state) and state.blocked_on else None
-
-    def _hand_on(self, state: ResourceState) -> None:
-        if state.line:
-            try:
-                self._desk.handing_on.hand_on(state.name, state)
-            except KernelError as exc:
-                log.info("tick hands %s on instead: %s", state.name, exc)
 
     def _of(self, step: str | None) -> set[str]:
         with self._lock:

@@ -133,6 +133,8 @@ class WaveRunner:
             return ()
         held.live.left(step)
         self._put_off = {}
+        # The call is over: its permits go to the next while its outcome is written.
+        given = self._giving_back(step)
         try:
             with held.lock:
                 away.discard(step)
@@ -143,8 +145,14 @@ class WaveRunner:
                     held.live.cancel_calls("canceled")
                 return self._come_home(step, outcome, wave, last=not away)
         finally:
-            self._permits.give_back(step)
+            if given is not None:
+                given.result()
             self._permits.look_again(self._put_off)
+
+    def _giving_back(self, step: str) -> concurrent.futures.Future[None] | None:
+        if not self._permits.holds_any(step):
+            return None
+        return self._machine.wave_threads.submit(partial(self._permits.give_back, step))
 
     def _invoke(self, step: str, cancelled: Cancellation) -> Outcome | Hung:
         policy = self._definition.steps[step]

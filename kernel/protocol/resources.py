@@ -70,6 +70,8 @@ class ResourceState:
     override_until: datetime | None = None
     holders: tuple[Held, ...] = ()
     reserved: tuple[str, ...] = ()
+    #: Who got a place by the update that was just made, if it was to keep some.
+    handed: tuple[str, ...] = ()
     starts: tuple[datetime, ...] = ()
     line: int = 0
     queued: int = 0
@@ -130,7 +132,8 @@ class ResourceState:
 
     def retry_ms(self) -> int:
         """Return when a refused one looks by itself; a hand-on comes long before, as a rule."""
-        wait = max(limits.PERMIT_RETRY_SECONDS, self.wait_seconds(self.queued + 1) or 0)
+        # Twice the estimate: who looks before its turn is only refused once more.
+        wait = max(limits.PERMIT_RETRY_SECONDS, 2 * (self.wait_seconds(self.queued + 1) or 0))
         return int(1000 * min(limits.PERMIT_RETRY_SECONDS_MAX, wait))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from kernel import limits
 from kernel.config import KernelConfig
 from kernel.errors import NotFound, UsageError
-from kernel.explaining import Explanation, Progress, explain
+from kernel.explaining import Explanation, Place, Progress, explain
 from kernel.model import InstanceStatus, WorkflowInstance
 from kernel.protocol.starting import workflow_id_of
 from kernel.runtime.wiring import Parts
@@ -80,7 +80,23 @@ class Inspecting:
         if stored is None:
             raise NotFound(f"no workflow instance {workflow_id!r}")
         workers = self.workers(within_seconds=limits.WORKER_SEEN_SECONDS)
-        return explain(stored.instance, stored.now, workers)
+        return explain(stored.instance, stored.now, workers, self._place(stored.instance))
+
+    def _place(self, instance: WorkflowInstance) -> Place | None:
+        """Return where an instance stands in the first line it waits in, if it does."""
+        blocked = instance.blocked_on
+        if blocked is None or not blocked.reason.is_traffic or blocked.since is None:
+            return None
+        if not blocked.resources:
+            return None
+        permits, name = self._parts.permits, blocked.resources[0]
+        position = permits.waiters.position(
+            name,
+            priority=int(instance.priority),
+            since=blocked.since,
+            limit=limits.RESOURCES_LISTED,
+        )
+        return Place(resource=permits.store.read(name), position=position)
 
     def verify(
         self,

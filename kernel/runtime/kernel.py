@@ -188,6 +188,7 @@ class Kernel(InPages, Inspecting, Hosting):
     def close(self) -> None:
         """Stop renewing and close connections; claims that still run are left to their leases."""
         self._parts.machine.close()
+        self._parts.permits.handing_on.close()
         self.hints.hints.close()
         self._parts.connection.close()
 

@@ -156,12 +156,9 @@ def _permits(
     config: KernelConfig, connection: Connection, clock: StoreClock, hints: HintWriter
 ) -> PermitDesk:
     store, waiters = CapacityStore(connection, clock), Waiters(connection, clock)
-    return PermitDesk(
-        store=store,
-        groups=PermitGroups(store, lease_ms=config.lease_ms),
-        waiters=waiters,
-        handing_on=HandingOn(store, waiters, hints),
-    )
+    groups = PermitGroups(store, lease_ms=config.lease_ms)
+    handing_on = HandingOn(store, groups, waiters, hints)
+    return PermitDesk(store=store, groups=groups, waiters=waiters, handing_on=handing_on)
 
 
 def _machine(

@@ -72,12 +72,24 @@ class CapacityStore:
         return self._update(resource, pipeline)
 
     def release(
-        self, resource: str, owners: Sequence[PermitOwner], *, unused: bool = False
+        self,
+        resource: str,
+        owners: Sequence[PermitOwner],
+        *,
+        unused: bool = False,
+        then_reserve: Sequence[str] = (),
     ) -> ResourceState:
-        """Give permits back, `unused` ones together with their start. On repeat: nothing."""
-        return self._update(
-            resource, capacity_pipelines.released(owners, self._clock, unused=unused)
-        )
+        """Give permits back, `unused` ones together with their start. On repeat: nothing.
+
+        In the same update, keep as many places as permits were named for the first workflows of
+        `then_reserve` that have none.
+        """
+        pipeline = capacity_pipelines.released(owners, self._clock, unused=unused)
+        if then_reserve:
+            pipeline += capacity_pipelines.reserved(
+                list(dict.fromkeys(then_reserve)), self._clock, most=len(owners)
+            )
+        return self._update(resource, pipeline)
 
     def reserve(self, resource: str, workflow_ids: Sequence[str]) -> ResourceState:
         """Keep a place for each workflow in order while there are some; see `state.reserved`."""
@@ -299,6 +311,7 @@ def _state(row: Document) -> ResourceState:
             for h in row["holders"]
         ),
         reserved=tuple(r["workflow_id"] for r in row["reservations"]),
+        handed=tuple(row.get("handed", ())),
         starts=tuple(row["starts"]),
         line=int(row["line"]),
         queued=int(row["queued"]),

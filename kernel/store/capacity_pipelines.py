@@ -6,9 +6,10 @@ granted is read from the document afterwards: an owner is among its holders, or 
 others: sending them (`kernel.store.capacity`).
 
 Fields: `holders` [{owner: {workflow_id, step, token}, since, expires}], `reservations`
-[{workflow_id, expires}], `starts` [times, newest last, no two equal], `line`, `queued` (about how
-many wait), `hold_ms` (about how long a permit is held), limits, `override` {until, and the limits
-it falls back to}, counters, `history`, `revision` (raised by people's changes only).
+[{workflow_id, expires}], `handed` (who got a place by the last update that was to keep some),
+`starts` [times, newest last, no two equal], `line`, `queued` (about how many wait), `hold_ms`
+(about how long a permit is held), limits, `override` {until, and the limits it falls back to},
+counters, `history`, `revision` (raised by people's changes only).
 """
 
 from __future__ import annotations
@@ -175,13 +176,27 @@ def released(owners: Sequence[PermitOwner], clock: StoreClock, *, unused: bool =
     return [*dropped(clock), {"$set": {"call": gone}}, {"$set": after}, {"$unset": "call"}]
 
 
-def reserved(workflow_ids: Sequence[str], clock: StoreClock) -> Pipeline:
-    """Keep a place for each workflow in order, as far as they go; whoever has one keeps it."""
+def reserved(
+    workflow_ids: Sequence[str], clock: StoreClock, *, most: int | None = None
+) -> Pipeline:
+    """Keep a place for each workflow in order, as far as they go; whoever has one keeps it.
+
+    At most `most` get one who had none.
+    """
     now = clock.now()
     record = {"workflow_id": "$$this", "expires": clock.now(1000 * limits.RESERVATION_SECONDS)}
     taken = {"$add": [{"$size": "$holders"}, {"$size": "$$value"}]}
+    is_wanted: Expr = True
+    if most is not None:
+        new = {"$subtract": [{"$size": "$$value"}, {"$size": "$reservations"}]}
+        is_wanted = {"$lt": [new, most]}
     has_place = {
-        "$and": [_is_open(now), _below(taken), _in_rate("$starts", now, {"$size": "$$value"})]
+        "$and": [
+            is_wanted,
+            _is_open(now),
+            _below(taken),
+            _in_rate("$starts", now, {"$size": "$$value"}),
+        ]
     }
     others = _without("$$value", {"$eq": ["$$r.workflow_id", "$$this"]})
     # As a variable: `$$this` of the inner expressions would be another one.
@@ -203,8 +218,13 @@ def reserved(workflow_ids: Sequence[str], clock: StoreClock) -> Pipeline:
     return [
         *dropped(clock),
         {"$set": {"call": call}},
-        {"$set": {"queued": {"$max": [0, {"$subtract": ["$queued", new]}]}}},
-        {"$set": {"reservations": "$call"}},
+        {
+            "$set": {
+                "queued": {"$max": [0, {"$subtract": ["$queued", new]}]},
+                "handed": {"$setDifference": ["$call.workflow_id", "$reservations.workflow_id"]},
+                "reservations": "$call",
+            }
+        },
         {"$unset": "call"},
     ]
 

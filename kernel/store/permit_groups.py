@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from kernel.protocol.resources import PermitOwner, ResourceState
@@ -17,7 +18,8 @@ from kernel.store.grouping import Grouping
 
 #: An owner that wants a permit, and the one that passes its own on to it.
 _Wanted = tuple[PermitOwner, PermitOwner | None]
-_Left = tuple[PermitOwner, bool]
+#: Whose permit, whether it was used, and whom a place may be kept for.
+_Left = tuple[PermitOwner, bool, tuple[str, ...]]
 
 _MOST: Final = 64
 #: Resources whose callers are grouped; with more names than this in one process they go alone.
@@ -50,8 +52,17 @@ class PermitGroups:
         wanted = (owner, leaving)
         return group(wanted) if group is not None else self._acquire(resource, [wanted])[0]
 
-    def release(self, resource: str, owner: PermitOwner, *, unused: bool = False) -> ResourceState:
-        """Give one permit back. On repeat: nothing.
+    def release(
+        self,
+        resource: str,
+        owner: PermitOwner,
+        *,
+        unused: bool = False,
+        then_reserve: tuple[str, ...] = (),
+    ) -> ResourceState:
+        """Give one permit back, and keep its place for the first of these that has none.
+
+        Those that `handed` names are for this caller to make due. On repeat: nothing.
 
         Raises:
             StoreUnavailable: not known; try again.
@@ -61,7 +72,7 @@ class PermitGroups:
             if group is None and len(self._going) < _RESOURCES_MAX:
                 group = Grouping(lambda items: self._release(resource, items), most=_MOST)
                 self._going[resource] = group
-        left = (owner, unused)
+        left = (owner, unused, then_reserve)
         return group(left) if group is not None else self._release(resource, [left])[0]
 
     def _acquire(self, resource: str, wanted: Sequence[_Wanted]) -> list[ResourceState]:
@@ -74,9 +85,17 @@ class PermitGroups:
         return [state] * len(wanted)
 
     def _release(self, resource: str, left: Sequence[_Left]) -> list[ResourceState]:
-        unused = [owner for owner, is_unused in left if is_unused]
-        used = [owner for owner, is_unused in left if not is_unused]
+        unused = [owner for owner, is_unused, _ in left if is_unused]
+        used = [owner for owner, is_unused, _ in left if not is_unused]
+        following = [each for _, _, those in left for each in those]
         state = self._store.release(resource, unused, unused=True) if unused else None
         if used or state is None:
-            state = self._store.release(resource, used)
-        return [state] * len(left)
+            state = self._store.release(resource, used, then_reserve=following)
+        # Each that was handed a place is made due by one caller, the first that knows it.
+        open_ones = set(state.handed) if following else set()
+        answers: list[ResourceState] = []
+        for _, _, those in left:
+            mine = tuple(each for each in those if each in open_ones)
+            open_ones.difference_update(mine)
+            answers.append(replace(state, handed=mine))
+        return answers

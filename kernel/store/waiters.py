@@ -36,6 +36,7 @@ class Standing:
     priority: int
     revision: int
     since: datetime
+    started: datetime
     step: str | None
     steps: tuple[str, ...]
     needs: frozenset[str]
@@ -141,6 +142,7 @@ class Waiters:
                 "$project": {
                     **dict.fromkeys(("workflow_id", "queue", "priority", "revision"), 1),
                     "blocked_on": 1,
+                    "round_started_at": 1,
                     "put_off": {
                         "$map": {
                             "input": steps,
@@ -174,6 +176,7 @@ def _as_standing(row: dict[str, Any]) -> Standing:
         priority=int(row["priority"]),
         revision=int(row["revision"]),
         since=blocked["since"],
+        started=row["round_started_at"],
         step=blocked.get("step"),
         steps=tuple(step["k"] for step in steps),
         needs=frozenset(needs or ()),
