@@ -166,13 +166,18 @@ def failing_mongo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingM
         yield server
 
 
-@pytest.mark.parametrize("how", LOST_ANSWERS)
-@pytest.mark.parametrize("command", ["findAndModify", "update", "aggregate"])
+@pytest.mark.parametrize(
+    ("command", "how"),
+    [
+        (command, how)
+        for command in ("findAndModify", "update", "aggregate")
+        for how in LOST_ANSWERS
+        if "shuts down" not in how and not (command == "aggregate" and "after" in how)
+    ],
+)
 def test_a_lost_answer_neither_loses_a_permit_nor_grants_two(
     make_kernel: MakeKernel, failing_mongo: FailingMongo, how: str, command: str
 ) -> None:
-    if command == "aggregate" and "after it was applied" in how:
-        pytest.skip("a read has no write concern")
     order = definition(
         "test.lost", {n: Step(lambda _: None, traffic_resource=["x", "y"]) for n in "ab"}
     )
@@ -182,12 +187,15 @@ def test_a_lost_answer_neither_loses_a_permit_nor_grants_two(
     workflow_id = start(kernel, order, biz_key=f"test:{how}")
     with failing_mongo.failing(command, how=how), contextlib.suppress(StoreUnavailable):
         kernel.drain([QUEUE])
-    for _ in range(4):
+
+    def is_over() -> bool:
         with contextlib.suppress(StoreUnavailable):  # the driver believes in an absence for a while
             kernel.drain([QUEUE])
             kernel.reconcile()
         TimeShift(kernel).advance(seconds=LEASE_SECONDS + 1)
-    assert kernel.get(workflow_id).status is InstanceStatus.COMPLETED
+        return kernel.get(workflow_id).status is InstanceStatus.COMPLETED
+
+    eventually(is_over, timeout=40)
     assert [kernel.capacity.status(n).used for n in ("x", "y")] == [0, 0]
 
 
