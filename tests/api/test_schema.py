@@ -108,9 +108,11 @@ def test_the_api_keeps_to_its_description(
     with running_server({**child_env, "BATON_API_RATE": "off"}) as server:
         # A call may end its own token, so the two runs do not share one.
         other = issue_token(user=acme.user, tenant="acme", name="to be rotated").raw
+        operators = issue_token(user=acme.user, name="operators", ops=True).raw
         for token, selection in (
-            (acme.token, "--exclude-operation-id"),
-            (other, "--include-operation-id"),
+            (acme.token, ("--exclude-operation-id", "tokens_rotate")),
+            (other, ("--include-operation-id", "tokens_rotate")),
+            (operators, ("--include-path-regex", "/capacity")),
         ):
             done = subprocess.run(
                 [
@@ -121,7 +123,7 @@ def test_the_api_keeps_to_its_description(
                         "run",
                         f"{server.url}/api/v1/schema",
                     ),
-                    *("--header", f"Authorization: Bearer {token}", selection, "tokens_rotate"),
+                    *("--header", f"Authorization: Bearer {token}", *selection),
                     *("--checks", ",".join(CHECKS), "--phases", "coverage,fuzzing,stateful"),
                     *("--max-examples", "10", "--continue-on-failure", "--warnings", "off"),
                     *("--generation-database", "none"),
