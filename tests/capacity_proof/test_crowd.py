@@ -24,5 +24,5 @@ def test_a_crowd_never_exceeds_its_limit(shared: Deployment) -> None:
     assert report.violations == report.repeated == report.lost == 0, report
     assert 1 < report.most <= LIMIT, report
     assert report.refused_per_granted <= 1.5, report
-    # Claims are refused in parallel, so turns are swapped among as many as there are, or a few more.
+    # Claims are refused in parallel, so turns are swapped among as many as there are or so.
     assert report.displacement <= 2 * CLAIMS + LIMIT, report
