@@ -195,7 +195,7 @@ def _memory(answers: list[dict[str, Any]]) -> list[Figure]:
             name="worker memory while it wakes them, peak",
             value=worst["peak"] / _MIB,
             unit="MiB",
-            raw_name="after its first claims",
+            raw_name="after its first 500 claims",
             raw=worst["first"] / _MIB,
             aim="flat",
             note=(
