@@ -109,9 +109,9 @@ class HeldClaim:
     `begun` are the steps that the write of the claim itself has begun.
     """
 
-    def __init__(self, stored: Stored, live: LiveClaim, begun: tuple[str, ...] = ()) -> None:
+    def __init__(self, stored: Stored, live: LiveClaim) -> None:
         self.live = live
-        self.begun = begun
+        self.begun: tuple[str, ...] = ()
         self.lock = threading.RLock()
         self.ended = False
         self.claimed_at = stored.now

@@ -153,10 +153,11 @@ class Taker:
     def _hold(self, granted: Sequence[Stored]) -> list[HeldClaim]:
         held, served = [], self.served()
         for stored in granted:
-            instance = stored.instance
-            first = self._first_wave(served[instance.definition_fingerprint])
-            live = LiveClaim(instance.workflow_id, stored.document["claim_token"])
-            held.append(HeldClaim(stored, live, begun_with_claim(instance, first)))
+            live = LiveClaim(stored.document["workflow_id"], stored.document["claim_token"])
+            one = HeldClaim(stored, live)
+            first = self._first_wave(served[one.instance.definition_fingerprint])
+            one.begun = begun_with_claim(one.instance, first)
+            held.append(one)
         self._machine.hints.claimed([one.instance for one in held])
         return held
 
