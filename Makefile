@@ -73,6 +73,10 @@ capacity: $(STAMP) ## Prove limits with 1,000 workflows behind a limit of 8, on 
 		BATON_CAPACITY_CHILDREN=$${BATON_CAPACITY_CHILDREN:-4} \
 		BATON_CAPACITY_SLOTS=$${BATON_CAPACITY_SLOTS:-4} $(PY) -m tests.capacity_proof
 
+.PHONY: mutants
+mutants: $(STAMP) ## Break one guard at a time and see the tests notice (ARGS="--whole", or words)
+	@$(PY) -m tests.mutants $(ARGS)
+
 .PHONY: check
 check: $(STAMP) ## Format, lint, types, import rules and the repository's own rules
 	@$(PY) -m ruff format --check .

@@ -14,6 +14,7 @@ TARGETS = {
     "chaos",
     "crash",
     "interleave",
+    "mutants",
     "soak",
     "capacity",
     "check",

@@ -1,0 +1,78 @@
+"""Break each guard in turn and see it noticed: `python -m tests.mutants [--jobs J] [WORD…]`.
+
+Guarantees exit status 1 if a mutant was not noticed, or its text has moved; a run of all of them
+writes docs/mutants.md. Leaves the running to `grinding`.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.further import FURTHER
+from tests.mutants.grinding import Result, failing_suites, grind
+from tests.mutants.mutant import ROOT, Moved, Mutant
+
+_TABLE = ROOT / "docs" / "mutants.md"
+_HEAD = """\
+# Mutants
+
+Each line is the product with one guard broken, and the test that noticed. `make mutants` runs them
+again, in copies of the tree, and writes this file; a mutant whose text has moved is an error.
+Seconds are those of one run, its start included.
+
+| mutant | what it breaks | where | first test that fails | s |
+|---|---|---|---|---|
+"""
+
+
+def main() -> int:
+    """Grind the chosen mutants; return the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("word", nargs="*", help="only mutants whose name has one of these words")
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2))
+    parser.add_argument("--whole", action="store_true", help="run the suites unbroken, first")
+    chosen = parser.parse_args()
+    every = (*MUTANTS, *FURTHER)
+    mutants = [m for m in every if not chosen.word or any(w in m.name for w in chosen.word)]
+    try:
+        for mutant in every:
+            mutant.applied_to((ROOT / mutant.file).read_text(encoding="utf-8"))
+    except Moved as exc:
+        _say(f"{exc}; move the mutant after it")
+        return 1
+    if chosen.whole:
+        suites = sorted({suite for mutant in mutants for suite in mutant.suites})
+        if failing := failing_suites(suites, jobs=chosen.jobs):
+            _say("fail without any mutant: " + "; ".join(failing))
+            return 1
+    results = [_told(result) for result in grind(mutants, jobs=chosen.jobs)]
+    if len(results) == len(every):
+        _TABLE.write_text(_HEAD + "".join(map(_row, results)), encoding="utf-8")
+    missed = [result for result in results if result.caught_by is None]
+    _say(f"mutants: {len(results)} tried, {len(missed)} not noticed")
+    return 1 if missed else 0
+
+
+def _told(result: Result) -> Result:
+    verdict = result.test if result.caught_by else "NOT NOTICED"
+    _say(f"{result.seconds:5.0f} s  {result.mutant.name:40} {verdict}")
+    return result
+
+
+def _row(result: Result) -> str:
+    mutant: Mutant = result.mutant
+    test = f"`{result.test.rsplit('::', 1)[-1]}`" if result.caught_by else "**none**"
+    where = f"{mutant.file} → {result.caught_by or '-'}"
+    cells: Sequence[str] = (mutant.name, mutant.breaks, where, test, f"{result.seconds:.0f}")
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""The mutants of hints, capacity and the outbox."""
+
+from tests.mutants.mutant import CAPACITY, INTERLEAVE, MOVES, Mutant
+
+_TICKING = "kernel/reconcile/ticking.py"
+_TRANSITIONS = "jobs/dispatch/transitions.py"
+_PIPELINES = "kernel/store/capacity_pipelines.py"
+
+FURTHER = (
+    Mutant(
+        name="drop timers without compare",
+        breaks="a slow hand removes the timer somebody has just put",
+        file="lua/remove_if_score.lua",
+        old="if tonumber(score) ~= expected then\n",
+        new="if false then\n",
+        suites=("tests/lua/test_remove_if_score.py", "tests/hints"),
+    ),
+    Mutant(
+        name="a renewed lease is forgotten",
+        breaks="the death of a holder that renewed once is noticed by reconciliation only",
+        file=_TICKING,
+        old="                    self._hints.leased(instance)  # renewed since: look again when that is over\n",  # noqa: E501
+        new="                    self._hints.unleased(queue, workflow_id, token)\n",
+        suites=("tests/trust/test_bell.py", "tests/protocol/test_reconciling.py", "tests/keeper"),
+    ),
+    Mutant(
+        name="wait that is left has no timer",
+        breaks="a timer that was dropped too early is not put back",
+        file=_TICKING,
+        old="                    self._hints.place(again.instance, again.now)\n",
+        new="                    pass\n",
+        suites=("tests/waiting/test_timers.py", "tests/protocol/test_reconciling.py"),
+    ),
+    Mutant(
+        name="release without owner",
+        breaks="a late holder gives back the permit of another",
+        file=_PIPELINES,
+        old='after: dict[str, Expr] = {"holders": _without("$holders", {"$in": ["$$r.owner", records]})}',  # noqa: E501
+        new='after: dict[str, Expr] = {"holders": []}',
+        suites=(CAPACITY,),
+    ),
+    Mutant(
+        name="permits past the line",
+        breaks="whoever comes new overtakes those that wait",
+        file=_PIPELINES,
+        old='            {"$or": [{"$not": [in_line]}, has_reservation]},\n',
+        new="",
+        suites=(CAPACITY,),
+    ),
+    Mutant(
+        name="permits without limit",
+        breaks="more run at once than a resource allows",
+        file=_PIPELINES,
+        old="            _below(taken),\n",
+        new="",
+        suites=(CAPACITY,),
+    ),
+    Mutant(
+        name="confirm without round",
+        breaks="an old round's confirmation hides that the new one was never registered (I1)",
+        file=_TRANSITIONS,
+        old=(
+            "    pending = this_round(rows(intent.model), intent)"
+            ".filter(dispatch_status=DispatchStatus.PENDING)\n"
+        ),
+        new=(
+            "    pending = rows(intent.model).filter("
+            "pk=intent.pk, dispatch_status=DispatchStatus.PENDING)\n"
+        ),
+        suites=(MOVES, "tests/dispatch/test_relay.py"),
+    ),
+    Mutant(
+        name="take although claimed",
+        breaks="two dispatchers handle one row",
+        file=_TRANSITIONS,
+        old="        Q(dispatch_status=DispatchStatus.PROCESSING) & free\n",
+        new="        Q(dispatch_status=DispatchStatus.PROCESSING)\n",
+        suites=(MOVES, "tests/dispatch/test_recovery.py"),
+    ),
+    Mutant(
+        name="interrupted claims run side by side",
+        breaks="an innocent claim is counted along with the one that kills its process",
+        file="kernel/engine/crew.py",
+        old="            return self._suspects == 0\n",
+        new="            return self._suspects >= 0\n",
+        suites=("tests/protocol/test_side_by_side.py", INTERLEAVE),
+    ),
+)
