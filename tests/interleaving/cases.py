@@ -232,3 +232,21 @@ LIVES = [
         ("fan", {"a": ["yield"], "b": ["poll"]}),
     )
 ]
+
+#: A holder that is slow, and another one that comes when its lease is over.
+TAKEN_OVER = [
+    Case(
+        of=of,
+        words=words,
+        before=[("start", "1")],
+        actors=[("work", ""), ("work", ""), ("time_passes", "")],
+    )
+    for of, words in (
+        ("line", {}),
+        ("line", {"a": ["yield", "fail"]}),
+        ("kept", {"a": ["fatal"], "failure": ["fail"]}),
+        ("kept", {"success": ["fail"]}),
+        ("fan", {"a": ["yield"], "b": ["poll"]}),
+        ("fan", {"b": ["cancel"]}),
+    )
+]

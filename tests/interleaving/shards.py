@@ -9,12 +9,14 @@ import random
 import sys
 from dataclasses import dataclass
 
-from tests.interleaving.cases import Case, Outcome, crowd, pairs, run_case
+from tests.interleaving.cases import TAKEN_OVER, Case, Outcome, crowd, pairs, run_case
 from tests.interleaving.choices import Choices, Random, every_order
 from tests.interleaving.stage import Stage
 
 #: Share of commands that meet trouble, in the half of all schedules that know any.
 _TROUBLE = 0.06
+#: Share of schedules in which one holder takes over from another, which crowds seldom do.
+_TAKEN_OVER = 0.2
 #: Stories told in full; more violations than these are usually the same one.
 _TOLD = 5
 #: Orders of one pair: all there are, but of signals and ticks, of which there are thousands.
@@ -61,7 +63,8 @@ def drawn(seed: int) -> tuple[Case, Choices]:
     """Return the case and the order a seed stands for."""
     rng = random.Random(seed)
     trouble = _TROUBLE if rng.random() < 0.5 else 0.0
-    return crowd(rng), Random(rng, trouble=trouble)
+    case = rng.choice(TAKEN_OVER) if rng.random() < _TAKEN_OVER else crowd(rng)
+    return case, Random(rng, trouble=trouble)
 
 
 def told(name: str, case: Case, outcome: Outcome) -> str:

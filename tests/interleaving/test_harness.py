@@ -9,19 +9,12 @@ import pytest
 
 from kernel.protocol.commit import Commit, Guard
 from kernel.store import compiling, group_commits, instances
-from tests.interleaving.cases import Case, run_case
+from tests.interleaving.cases import TAKEN_OVER, Case, run_case
 from tests.interleaving.choices import Random, Scripted, every_order
 from tests.interleaving.schedule import Process, Schedule
 from tests.interleaving.shards import drawn
 from tests.interleaving.stage import Stage
 from tests.interleaving.wire import Fate, Wire
-
-TAKEN_OVER = Case(
-    of="line",
-    words={},
-    before=[("start", "1")],
-    actors=[("work", ""), ("work", ""), ("time_passes", "")],
-)
 
 
 def test_every_order_is_made_once() -> None:
@@ -82,7 +75,7 @@ def test_a_guard_without_a_part_of_it_is_found(
     found = []
     for seed in range(60):
         rng = random.Random(seed)
-        outcome = run_case(stage, TAKEN_OVER, Random(rng, trouble=0.2))
+        outcome = run_case(stage, TAKEN_OVER[0], Random(rng, trouble=0.2))
         found += outcome.wrong
         if found:
             return

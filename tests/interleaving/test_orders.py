@@ -1,13 +1,14 @@
 """A part of the orders that `make interleave` runs; BATON_SCHEDULES says how many are drawn."""
 
 import os
+import random
 import secrets
 import sys
 
 import pytest
 
-from tests.interleaving.cases import LIVES, Case, pairs, run_case
-from tests.interleaving.choices import Choices, Scripted, every_order
+from tests.interleaving.cases import LIVES, TAKEN_OVER, Case, pairs, run_case
+from tests.interleaving.choices import Choices, Random, Scripted, every_order
 from tests.interleaving.shards import drawn, told
 from tests.interleaving.stage import Stage
 from tests.interleaving.wire import Fate
@@ -39,6 +40,14 @@ def test_every_order_of_two_short_operations_is_right(stage: Stage, left: str) -
     for case in pairs(left):
         for choices in every_order():
             no_violation(stage, f"order {[turn for turn, _ in choices.taken]}", case, choices)
+
+
+@pytest.mark.parametrize("case", TAKEN_OVER, ids=str)
+def test_a_holder_that_is_taken_over_changes_nothing_any_more(stage: Stage, case: Case) -> None:
+    for seed in range(12):
+        trouble = 0.05 * (seed % 3)
+        order = Random(random.Random(seed), trouble=trouble)
+        no_violation(stage, f"seed {seed}, trouble {trouble}", case, order)
 
 
 def test_drawn_orders_of_drawn_crowds_are_right(stage: Stage) -> None:

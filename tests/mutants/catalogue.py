@@ -2,6 +2,7 @@
 
 from tests.mutants.mutant import (
     GROUPS,
+    GUARDS,
     INTERLEAVE,
     RECOVERIES,
     ROUNDS,
@@ -27,7 +28,7 @@ MUTANTS = (
         file=_COMPILING,
         old="    if guard.claim_token is not None:\n",
         new="    if guard.claim_token == UNCLAIMED:\n",
-        suites=(INTERLEAVE,),
+        suites=(GUARDS, INTERLEAVE),
     ),
     Mutant(
         name="commit without step seq",
@@ -43,7 +44,7 @@ MUTANTS = (
         file=_COMPILING,
         old='        found["revision"] = guard.revision\n',
         new="        pass\n",
-        suites=(WAITING, INTERLEAVE, "tests/waiting/test_signals.py"),
+        suites=(GUARDS, WAITING, INTERLEAVE, "tests/waiting/test_signals.py"),
     ),
     Mutant(
         name="activate although held",
@@ -51,7 +52,7 @@ MUTANTS = (
         file=_COMPILING,
         old="None if guard.claim_token == UNCLAIMED else guard.claim_token",
         new='{"$ne": ""} if guard.claim_token == UNCLAIMED else guard.claim_token',
-        suites=(WAITING, INTERLEAVE, "tests/waiting/test_timers.py"),
+        suites=(GUARDS, WAITING, INTERLEAVE, "tests/waiting/test_timers.py"),
     ),
     Mutant(
         name="replay without round",
@@ -59,7 +60,7 @@ MUTANTS = (
         file=_COMPILING,
         old='        found["fencing_token"] = guard.fencing_token\n',
         new="        pass\n",
-        suites=(INTERLEAVE, ROUNDS),
+        suites=(GUARDS, INTERLEAVE, ROUNDS),
     ),
     Mutant(
         name="priority lowered",
@@ -67,7 +68,7 @@ MUTANTS = (
         file=_COMPILING,
         old='        found["priority"] = {"$gt": guard.priority_above}\n',
         new="        pass\n",
-        suites=(ROUNDS, INTERLEAVE, "tests/protocol/test_start_many.py"),
+        suites=(GUARDS, ROUNDS, INTERLEAVE, "tests/protocol/test_start_many.py"),
     ),
     Mutant(
         name="claim before it is due",
@@ -91,7 +92,7 @@ MUTANTS = (
         file=_CLAIMING,
         old='            due["claim_token"] = {"$exists": False}\n',
         new="            pass\n",
-        suites=("tests/trust/test_outages.py", RUNNING, UNCERTAIN),
+        suites=(GUARDS, "tests/trust/test_outages.py"),
     ),
     Mutant(
         name="renew without token",
@@ -99,7 +100,7 @@ MUTANTS = (
         file=_CLAIMING,
         old='{"workflow_id": wid, "claim_token": token, "status": {"$nin": _TERMINAL}}, later',
         new='{"workflow_id": wid, "status": {"$nin": _TERMINAL}}, later',
-        suites=("tests/keeper", RUNNING, INTERLEAVE),
+        suites=(GUARDS, "tests/keeper", RUNNING, INTERLEAVE),
     ),
     Mutant(
         name="group claim read without tokens",
@@ -131,7 +132,7 @@ MUTANTS = (
         file=_OWNING,
         old="        claim_token=instance.claim_token,\n        step_seqs={name: instance.steps",
         new="        claim_token=None,\n        step_seqs={name: instance.steps",
-        suites=(INTERLEAVE, "tests/keeper", UNIT),
+        suites=(GUARDS, INTERLEAVE, "tests/keeper", UNIT),
     ),
     Mutant(
         name="supersede of failing",
@@ -158,7 +159,7 @@ MUTANTS = (
         file="kernel/protocol/signaling.py",
         old="        and signal.signal_id not in instance.steps[wait.step].woken_by\n",
         new="",
-        suites=(WAITING, "tests/waiting/test_signals.py", INTERLEAVE),
+        suites=(GUARDS, WAITING, "tests/waiting/test_signals.py", INTERLEAVE),
     ),
     Mutant(
         name="signal of another generation",

@@ -70,11 +70,11 @@ FURTHER = (
         suites=(MOVES, "tests/dispatch/test_relay.py"),
     ),
     Mutant(
-        name="take although claimed",
-        breaks="two dispatchers handle one row",
+        name="take before it is due",
+        breaks="recovery handles a row beside its own request path, or a refused one hot",
         file=_TRANSITIONS,
-        old="        Q(dispatch_status=DispatchStatus.PROCESSING) & free\n",
-        new="        Q(dispatch_status=DispatchStatus.PROCESSING)\n",
+        old="    due = rows(model).filter(due_filter(), pk=pk)\n",
+        new="    due = rows(model).filter(pk=pk)\n",
         suites=(MOVES, "tests/dispatch/test_recovery.py"),
     ),
     Mutant(

@@ -7,6 +7,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 INTERLEAVE = "tests/interleaving"
 UNIT = "tests/unit"
+GUARDS = "tests/protocol/test_guards.py"
 WAITING = "tests/waiting/test_interleavings.py"
 UNCERTAIN = "tests/protocol/test_uncertain_answers.py"
 ROUNDS = "tests/protocol/test_rounds.py"

@@ -3,7 +3,7 @@
 import pytest
 from django.db import transaction
 
-from jobs.dispatch import recovery, relay
+from jobs.dispatch import relay
 from jobs.dispatch.recovery import dispatch_due
 from jobs.models import ContentJob
 from jobs.runtime import using_kernel
@@ -44,7 +44,7 @@ def test_jobs_accepted_while_mongo_is_away_for_hours_all_finish(
     database_time: DatabaseTime,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recovery, "RECOVERY_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(handling, "RECOVERY_TIMEOUT_SECONDS", 0.1)
     with using_kernel(dead_kernel):
         jobs = [
             content.submit_job(tenant="acme", kind="article", source_url=f"{site.url}/tides")
