@@ -3,7 +3,7 @@
 import pytest
 from django.db import transaction
 
-from jobs.dispatch import relay
+from jobs.dispatch import handling, relay
 from jobs.dispatch.recovery import dispatch_due
 from jobs.models import ContentJob
 from jobs.runtime import using_kernel
