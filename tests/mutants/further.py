@@ -51,8 +51,8 @@ FURTHER = (
         name="permits without limit",
         breaks="more run at once than a resource allows",
         file=_PIPELINES,
-        old="            _below(taken),\n",
-        new="",
+        old='            _below(taken),\n            _in_rate("$$v.starts"',
+        new='            _in_rate("$$v.starts"',
         suites=(CAPACITY,),
     ),
     Mutant(
