@@ -92,7 +92,13 @@ def _running(
     child = subprocess.Popen(
         command,
         cwd=ROOT,
-        env={**os.environ, **environment, "BATON_LOG_LEVEL": "INFO", "BATON_LOG_FORMAT": "text"},
+        env={
+            **os.environ,
+            **environment,
+            "BATON_LOG_LEVEL": "INFO",
+            "BATON_LOG_FORMAT": "text",
+            "MALLOC_ARENA_MAX": "2",  # as `make up` starts its workers
+        },
         text=True,
         start_new_session=True,
         preexec_fn=die_with_parent(SIGKILL),  # noqa: PLW1509 - no thread of ours holds locks then

@@ -95,6 +95,8 @@ class Stack:
             "BATON_DATA_DIR": str(self.options.data_dir.resolve()),
             "BATON_SPEECH_SERVICE_URL": self.speech_url,
             "BATON_LOG_FORMAT": os.environ.get("BATON_LOG_FORMAT") or "text",
+            # Else each thread of a worker keeps freed memory of its own (docs/operations.md).
+            "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX") or "2",
             **self.options.env,
         }
         access = Access(**json.loads(self.manage("prepare", "--access")))
