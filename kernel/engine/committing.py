@@ -7,7 +7,7 @@ judged by the commit's own effect, never by revision:
   that safe, and a finished activity's result is not thrown away for a network blip;
 - token still ours, seq as written → it was applied;
 - token not ours → a releasing commit is judged by its steps (it gives the token up itself), any
-  other one means that the claim is lost.
+  other one means that the claim is lost, if it still looks so after the commit was sent once more.
 """
 
 from __future__ import annotations
@@ -81,10 +81,11 @@ def mark_held(inbox: Inbox, held: HeldClaim, signal_ids: Sequence[str]) -> bool:
 def _settle(store: Instances, commit: Commit) -> bool:
     """Learn what became of a commit whose answer was lost; send it again if nothing did."""
     verdict = _verdict(store, commit)
-    if verdict is Verdict.SEND_AGAIN:
+    if verdict is not Verdict.APPLIED:
+        # The majority may be behind our own writes, even behind the claim if its answer was lost as
+        # well; a write that finds nothing waits for all that came before it.
         if store.commit(commit):
             return True
-        # The majority may have been behind our own write; the one that found nothing waited for it.
         verdict = _verdict(store, commit)
     if verdict is Verdict.SEND_AGAIN:
         raise StoreUnavailable("the majority does not know yet what became of it")

@@ -15,7 +15,7 @@ from django.db import connection
 from jobs.dispatch import relay
 from jobs.models import ContentJob, JobChoice, LiveEvent
 from jobs.runtime import get_kernel, using_kernel
-from jobs.services import callbacks, content
+from jobs.services import access, callbacks, content
 from kernel import Kernel, KernelConfig
 from tests.api.callers import ARTICLE, Caller, slug_of
 from tests.kit.processes import ROOT
@@ -51,6 +51,10 @@ def event(acme: Caller, status: str = "scheduled") -> str:
     return event_id
 
 
+def operators_token(acme: Caller) -> str:
+    return access.issue_token(user=acme.user, name="night", ops=True).raw
+
+
 def callback_address() -> str:
     return callbacks.address(
         "http://testserver", provider="service", workflow_id="wf_" + "0" * 32,
@@ -59,9 +63,16 @@ def callback_address() -> str:
 
 
 RECORDING = {"recording_url": "https://example.org/talk.wav"}
+WHY = {"reason": "the provider asked"}
 #: Each arranges what its call is about.
 CALLS: dict[str, Callable[[Caller], Call]] = {
     "callbacks_receive": lambda _: ("POST", callback_address(), {"state": "succeeded"}),
+    "capacity_list": lambda _: ("GET", "capacity", None),
+    "capacity_retrieve": lambda _: ("GET", "capacity/psp", None),
+    "capacity_limit": lambda _: ("PATCH", "capacity/psp", {"max_concurrency": 1, **WHY}),
+    "capacity_pause": lambda _: ("POST", "capacity/psp/pause", WHY),
+    "capacity_resume": lambda _: ("POST", "capacity/psp/resume", WHY),
+    "capacity_cooldown": lambda _: ("POST", "capacity/psp/cooldown", {"seconds": 5, **WHY}),
     "jobs_list": lambda _: ("GET", "jobs", None),
     "jobs_create": lambda _: ("POST", "jobs", ARTICLE),
     "jobs_retrieve": lambda acme: ("GET", f"jobs/{job_in(acme)}", None),
@@ -104,9 +115,13 @@ def test_every_described_call_is_made_here() -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_succeeds_or_says_when_to_come_again(acme: Caller, dead: None, name: str) -> None:
     method, path, body = CALLS[name](acme)
+    headers = {}
+    if name.startswith("capacity"):
+        acme = Caller(tenant="", user=acme.user, token=operators_token(acme))
+        headers = {"If_Match": '"0"'}
     relay.breaker.succeeded()  # so that it is this call that finds out
     begun = time.monotonic()
-    answer = acme.call(method, path, b"" if body is None else json.dumps(body).encode())
+    answer = acme.call(method, path, b"" if body is None else json.dumps(body).encode(), **headers)
     assert time.monotonic() - begun < BOUND
     if answer.status_code >= 300:
         assert slug_of(answer) == "unavailable"

@@ -105,11 +105,11 @@ def test_many_pushes_make_few_messages(
     # The lanes are filled first, as after a burst: then every claim could ring.
     ids = cloned(publisher, mongo_client[mongo_db_name], start(publisher, quick), PUSHES)
     began = time.monotonic()
+    for workflow_id in ids:
+        instance = publisher.get(workflow_id)
+        publisher.hints.place(instance, instance.claimable_time)
     children.run(kernels)
     try:
-        for workflow_id in ids:
-            instance = publisher.get(workflow_id)
-            publisher.hints.place(instance, instance.claimable_time)
         left = {"status": "running"}
         until = time.monotonic() + 120
         while mongo_client[mongo_db_name].workflow_instances.find_one(left):
