@@ -39,6 +39,8 @@ _T = TypeVar("_T")
 
 #: Longest name of a resource that is looked for, characters.
 NAME_CHARACTERS = 200
+#: How long one call waits for MongoDB.
+_PATIENCE_SECONDS = 1.0
 #: What any change may answer beside what its body may.
 _CHANGE = ("bad-request", "not-found", "precondition-failed", "precondition-required")
 #: Use and line change all the time, without a new revision.
@@ -196,7 +198,8 @@ def _asked(question: Callable[[], _T]) -> _T:
     if not relay.breaker.allows():
         raise Refusal("unavailable", "The workflow store does not answer.")
     try:
-        answer = question()
+        with get_kernel().within(_PATIENCE_SECONDS):
+            answer = question()
     except StoreUnavailable:
         relay.breaker.failed()
         raise

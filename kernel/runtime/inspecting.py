@@ -6,6 +6,7 @@ Guarantees that looking changes nothing. Leaves to others: the projection the co
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 
 from kernel import limits
 from kernel.config import KernelConfig
@@ -23,6 +24,10 @@ class Inspecting:
 
     config: KernelConfig
     _parts: Parts
+
+    def within(self, seconds: float) -> AbstractContextManager[None]:
+        """Bound what all calls of a block together wait for MongoDB, e.g. inside a request."""
+        return self._parts.connection.bounded(seconds)
 
     def workers(self, *, within_seconds: float = 60) -> list[WorkerBeat]:
         """Return the workers heard of within that time."""
