@@ -41,18 +41,26 @@ class Cancellation:
         return self._event.wait(timeout)
 
     def set(self, reason: str) -> None:
-        """Ask the call to end. On repeat: the first reason stays."""
+        """Ask the call to end; listeners cannot stop that. On repeat: the first reason stays."""
         if not self._event.is_set():
             self.reason = reason
             self._event.set()
             for listener in self._listeners:
-                listener()
+                _heard(listener)
 
     def on_set(self, listener: Callable[[], None]) -> None:
         """Call `listener` when the flag is set, at once if it already is."""
         self._listeners.append(listener)
         if self._event.is_set():
-            listener()
+            _heard(listener)
+
+
+def _heard(listener: Callable[[], None]) -> None:
+    """Call a listener, which may be activity code's, in a thread that watches over other calls."""
+    try:
+        listener()
+    except Exception:
+        log.exception("a listener to a cancellation failed")
 
 
 class NoStream:

@@ -24,7 +24,7 @@ class Alarms:
     """The running limits of a process; its thread starts with the first and sleeps till the next.
 
     Guarantees that setting and ending a limit costs no thread switch unless it is the next to ring.
-    Leaves to others: what a ring does; it must not raise, for that would end the watching.
+    Leaves to others: what a ring does; it must not raise (`Cancellation.set` does not).
     """
 
     def __init__(self) -> None:

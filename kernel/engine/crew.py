@@ -46,7 +46,11 @@ class Crew:
                 self._suspects += 1
             else:
                 self._side_by_side += 1
-        self._machine.claim_threads.submit(lambda: self._carry(held, is_suspect=is_suspect))
+        try:
+            self._machine.claim_threads.submit(lambda: self._carry(held, is_suspect=is_suspect))
+        except BaseException:  # no thread to be had: its lease runs out
+            self._home(held, is_suspect=is_suspect)
+            raise
 
     def running(self, queue: str | None = None) -> int:
         """Return how many claims are not home yet, of one queue or of all."""
@@ -77,34 +81,39 @@ class Crew:
             raise errors[0]
 
     def _carry(self, held: HeldClaim, *, is_suspect: bool) -> None:
-        queue = held.instance.queue
+        has_turn = False
         try:
             with self._machine.keeper.keeping(held.live):
-                if is_suspect:
-                    self._await_turn(held)
+                has_turn = is_suspect and self._await_turn(held)
                 self._run(held)
         except BaseException as exc:  # noqa: BLE001 - raised again for whoever drains
             with self._changed:
                 self._errors.append(exc)
         finally:
-            with self._changed:
-                self._by_queue[queue] -= 1
-                self._finished += 1
-                if is_suspect:
-                    self._suspects -= 1
-                    self._is_suspect_running = False
-                else:
-                    self._side_by_side -= 1
-                self._changed.notify_all()
+            self._home(held, is_suspect=is_suspect, has_turn=has_turn)
 
-    def _await_turn(self, held: HeldClaim) -> None:
+    def _home(self, held: HeldClaim, *, is_suspect: bool, has_turn: bool = False) -> None:
+        with self._changed:
+            self._by_queue[held.instance.queue] -= 1
+            self._finished += 1
+            if has_turn:
+                self._is_suspect_running = False
+            if is_suspect:
+                self._suspects -= 1
+            else:
+                self._side_by_side -= 1
+            self._changed.notify_all()
+
+    def _await_turn(self, held: HeldClaim) -> bool:
+        """Wait until this claim may run alone; False: it has nothing left to run."""
         with self._changed:
             while self._side_by_side or self._is_suspect_running:
                 if held.live.lost.is_set() or self._machine.is_stopping():
-                    break  # running it ends at once
+                    return False
                 held.live.working()
                 self._changed.wait(_WAITING_TURN)
             self._is_suspect_running = True
+            return True
 
 
 def was_interrupted(instance: WorkflowInstance) -> bool:

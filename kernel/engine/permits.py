@@ -128,6 +128,8 @@ class ClaimPermits:
 
     def _names(self, step: str | None) -> tuple[str, ...]:
         """Return the resources of a step; naming nothing usable fails the step, not the worker."""
+        if step is not WORKFLOW and self._definition.steps[step].traffic_resource is None:
+            return ()
         try:
             value = self._definition.plan.load_input(self._held.instance.input)
             if step is not WORKFLOW:

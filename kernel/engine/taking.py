@@ -91,14 +91,19 @@ class Taker:
         fingerprints = list(self.served())
         taken: list[Stored] = []
         while fingerprints and len(taken) < count:
-            stored = self._machine.store.claim_any(
-                queues,
-                fingerprints=fingerprints,
-                token=secrets.token_hex(16),
-                owner=self._machine.owner,
-                lease_ms=self._machine.lease_ms,
-                begins=self._begins(queues),
-            )
+            try:
+                stored = self._machine.store.claim_any(
+                    queues,
+                    fingerprints=fingerprints,
+                    token=secrets.token_hex(16),
+                    owner=self._machine.owner,
+                    lease_ms=self._machine.lease_ms,
+                    begins=self._begins(queues),
+                )
+            except StoreUnavailable:
+                if not taken:
+                    raise
+                break  # those that were taken run; they meet the outage by themselves
             if stored is None:
                 break
             taken.append(stored)
@@ -110,15 +115,23 @@ class Taker:
         tokens = {candidate.workflow_id: secrets.token_hex(16) for candidate in candidates}
         try:
             granted = self._grant(tokens, fingerprints, self._begins([queue]))
-            held = self._hold(list(granted.values()))
-            for candidate in candidates:
-                if candidate.workflow_id not in granted:
-                    self._look(queue, candidate.workflow_id)
         except StoreUnavailable:
-            with suppress(HintsUnavailable):
-                self._machine.hints.hints.push_all(queue, candidates)
+            self._put_back(queue, candidates)
             raise
-        return held
+        held = self._hold(list(granted.values()))
+        stale = [each for each in candidates if each.workflow_id not in granted]
+        try:
+            for candidate in stale:
+                self._look(queue, candidate.workflow_id)
+        except StoreUnavailable:
+            self._put_back(queue, stale)
+            if not held:
+                raise
+        return held  # whatever became of the others: a claim that nobody runs blocks its workflow
+
+    def _put_back(self, queue: str, candidates: Sequence[Candidate]) -> None:
+        with suppress(HintsUnavailable):
+            self._machine.hints.hints.push_all(queue, candidates)
 
     def _grant(
         self, tokens: dict[str, str], fingerprints: list[str], begins: Mapping[str, Changes]

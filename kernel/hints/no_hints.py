@@ -77,9 +77,7 @@ class NoHints:
         """Know of no lease."""
         return []
 
-    def drop_lease(
-        self, queue: str, workflow_id: str, token: str, *, score_ms: int | None = None
-    ) -> None:
+    def drop_lease(self, queue: str, workflow_id: str, token: str, *, score_ms: int) -> None:
         """Keep nothing."""
 
     def drop_leases(self, queue: str, claims: Sequence[tuple[str, str]]) -> None:

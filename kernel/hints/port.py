@@ -118,14 +118,8 @@ class Hints(Protocol):
         They stay until they are dropped: a reader that dies hides nothing.
         """
 
-    def drop_lease(
-        self, queue: str, workflow_id: str, token: str, *, score_ms: int | None = None
-    ) -> None:
-        """Remove a claim's lease, with `score_ms` only if it still has the score that was read.
-
-        Without `score_ms` it is for the holder that gave its own claim back.
-        On repeat: nothing changes.
-        """
+    def drop_lease(self, queue: str, workflow_id: str, token: str, *, score_ms: int) -> None:
+        """Remove a lease if it still has the score that was read. On repeat: nothing changes."""
 
     def drop_leases(self, queue: str, claims: Sequence[tuple[str, str]]) -> None:
         """Remove the leases of claims given back, as (workflow_id, token). On repeat: nothing."""

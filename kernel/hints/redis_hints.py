@@ -163,16 +163,10 @@ class RedisHints:
         split = [(*member.partition("|"), score) for member, score in due]
         return [(workflow_id, token, score) for workflow_id, _, token, score in split]
 
-    def drop_lease(
-        self, queue: str, workflow_id: str, token: str, *, score_ms: int | None = None
-    ) -> None:
-        """Remove a claim's lease, with `score_ms` only if it still has that score."""
+    def drop_lease(self, queue: str, workflow_id: str, token: str, *, score_ms: int) -> None:
+        """Remove a lease if it still has the score that was read."""
         key, member = self._keys.of(queue).leases, f"{workflow_id}|{token}"
-        if score_ms is not None:
-            self._run("remove_if_score", keys=(key,), args=(member, int(score_ms)))
-            return
-        with self._asking():
-            self._client.zrem(key, member)
+        self._run("remove_if_score", keys=(key,), args=(member, int(score_ms)))
 
     def drop_leases(self, queue: str, claims: Sequence[tuple[str, str]]) -> None:
         """Remove the leases of claims given back."""

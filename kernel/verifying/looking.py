@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from kernel.model import Signal
 from kernel.store import FactReader, InstanceScan, SignalInbox
@@ -24,6 +24,7 @@ from kernel.verifying.instances import of_instance
 from kernel.verifying.signals import of_signal
 
 _PAGE: Final = 500
+_Row = TypeVar("_Row")
 
 
 @dataclass(slots=True)
@@ -59,27 +60,19 @@ class Verifier:
         looked = Looked()
         for name in self._reader.missing_indexes():
             yield Finding(subject=name, invariant=2, fact="has no unique index")
-        drawn = [self._reader.sample(sample)] if sample is not None else self._pages(limit)
+        drawn = (
+            [self._reader.sample(sample)]
+            if sample is not None
+            else _pages(self._reader.page, lambda read: read.workflow_id, limit)
+        )
         for page in drawn:
             yield from self._of_page(page)
             looked.counts["instances"] += len(page)
             on_page(looked)
-        for signals in self._signal_pages(limit):
+        for signals in _pages(self._inbox.pending_page, lambda one: one.signal_id, limit):
             yield from self._of_signals(signals)
             looked.counts["signals"] += len(signals)
             on_page(looked)
-
-    def _pages(self, limit: int | None) -> Iterator[list[Read]]:
-        after, left = None, limit
-        while left is None or left > 0:
-            size = _PAGE if left is None else min(_PAGE, left)
-            page = self._reader.page(limit=size, after=after)
-            if page:
-                yield page
-            if len(page) < size:
-                return
-            after = page[-1].workflow_id
-            left = None if left is None else left - len(page)
 
     def _of_page(self, page: Sequence[Read]) -> Iterator[Finding]:
         found = [finding for read in page for finding in _of_read(read)]
@@ -92,18 +85,6 @@ class Verifier:
         still = {finding for read in again for finding in _of_read(read)}
         still |= {_doubled(one, n) for one, n in times.items() if n > 1}
         yield from (finding for finding in dict.fromkeys(found) if finding in still)
-
-    def _signal_pages(self, limit: int | None) -> Iterator[list[Signal]]:
-        after, left = None, limit
-        while left is None or left > 0:
-            size = _PAGE if left is None else min(_PAGE, left)
-            page = self._inbox.pending_page(limit=size, after=after)
-            if page:
-                yield page
-            if len(page) < size:
-                return
-            after = page[-1].signal_id
-            left = None if left is None else left - len(page)
 
     def _of_signals(self, signals: Sequence[Signal]) -> Iterator[Finding]:
         found = self._judged(signals)
@@ -122,6 +103,22 @@ class Verifier:
             if (outline := outlines.get(signal.workflow_id)) is not None
             for finding in of_signal(signal, outline.instance, outline.now)
         ]
+
+
+def _pages(
+    read: Callable[..., list[_Row]], key: Callable[[_Row], str], limit: int | None
+) -> Iterator[list[_Row]]:
+    """Yield bounded pages in order of `key`, `limit` rows in all."""
+    after, left = None, limit
+    while left is None or left > 0:
+        size = _PAGE if left is None else min(_PAGE, left)
+        page = read(limit=size, after=after)
+        if page:
+            yield page
+        if len(page) < size:
+            return
+        after = key(page[-1])
+        left = None if left is None else left - len(page)
 
 
 def _of_read(read: Read) -> list[Finding]:

@@ -66,7 +66,6 @@ def every_call(hints: RedisHints) -> list[Callable[[], object]]:
         lambda: hints.drop_leases("q", [("wf_a", "tok")]),
         lambda: hints.due_leases("q", limit=5),
         lambda: hints.drop_lease("q", "wf_a", "tok", score_ms=5),
-        lambda: hints.drop_lease("q", "wf_a", "tok"),
         lambda: hints.ring("q"),
         lambda: hints.clear_bell("q"),
         lambda: hints.ring_from_tick("q"),

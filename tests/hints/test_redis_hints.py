@@ -114,7 +114,7 @@ def test_a_renewed_lease_is_due_only_at_its_new_end(hints: RedisHints) -> None:
 def test_the_lease_of_an_old_token_does_not_touch_the_new_one(hints: RedisHints) -> None:
     hints.put_lease("q", "wf_a", "new", expires_ms=90)
     hints.put_lease("q", "wf_a", "old", expires_ms=10)
-    hints.drop_lease("q", "wf_a", "old")
+    hints.drop_leases("q", [("wf_a", "old")])
     assert hints.due_leases("q", limit=5) == [("wf_a", "new", 90)]
 
 
@@ -125,8 +125,8 @@ def test_a_lease_is_dropped_by_its_score_or_by_its_holder(hints: RedisHints) -> 
     hints.drop_lease("q", "wf_a", "tok", score_ms=40)
     assert hints.due_leases("q", limit=5) == []
     hints.put_lease("q", "wf_a", "tok", expires_ms=40)
-    hints.drop_lease("q", "wf_a", "tok")
-    hints.drop_lease("q", "wf_a", "tok")
+    hints.drop_leases("q", [("wf_a", "tok")])
+    hints.drop_leases("q", [("wf_a", "tok")])
     assert hints.due_leases("q", limit=5) == []
 
 

@@ -9,9 +9,18 @@ from typing import Any
 
 import pytest
 
-from kernel import ActivityContext, InstanceStatus, KernelConfig, RetryPolicy, Step, StepStatus
-from kernel.errors import UsageError
-from tests.kit.kernels import QUEUE, DeadWorker, MakeKernel, definition, start
+from kernel import (
+    ActivityContext,
+    InstanceStatus,
+    Kernel,
+    KernelConfig,
+    RetryPolicy,
+    Step,
+    StepStatus,
+)
+from kernel.errors import StoreUnavailable, UsageError
+from kernel.testing import TimeShift
+from tests.kit.kernels import LEASE_SECONDS, QUEUE, DeadWorker, MakeKernel, definition, start
 from tests.kit.waiting import eventually, never
 
 WAIT = 30
@@ -207,3 +216,78 @@ def test_a_retry_beside_a_long_claim_is_taken_without_a_wakeup(make_kernel: Make
     with ThreadPoolExecutor() as pool:
         _draining(kernel, pool).result(WAIT)
     assert kernel.get(again).steps["a"].attempt == 2
+
+
+def test_claims_run_although_a_look_at_their_neighbour_fails(
+    make_kernel: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = definition("side.look", {"a": lambda _: 1})
+    kernel = make_kernel(of, slots_per_child=4)
+    ids = [start(kernel, of, biz_key=f"k{n}") for n in range(3)]
+    assert kernel.supersede(ids[1], reason="a stale candidate, to be looked at")
+    read, failed = kernel._parts.store.read, []
+
+    def fail_once(workflow_id: str, *, majority: bool = False) -> Any:
+        if workflow_id == ids[1] and not failed:
+            failed.append(workflow_id)
+            raise StoreUnavailable("away for a moment")
+        return read(workflow_id, majority=majority)
+
+    monkeypatch.setattr(kernel._parts.store, "read", fail_once)
+    assert kernel.drain([QUEUE]) == 2
+    assert failed
+    for workflow_id in (ids[0], ids[2]):
+        instance = kernel.get(workflow_id)
+        assert (instance.status, instance.steps["a"].attempt) == (InstanceStatus.COMPLETED, 1)
+
+
+def test_claims_taken_from_the_store_run_although_the_next_one_fails(
+    make_kernel: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = definition("side.store", {"a": lambda _: 1})
+    kernel = make_kernel(of, slots_per_child=4, with_redis=False)
+    ids = [start(kernel, of, biz_key=f"k{n}") for n in range(3)]
+    claim_any, asked = kernel._parts.store.claim_any, []
+
+    def fail_second(*args: Any, **kwargs: Any) -> Any:
+        asked.append(1)
+        if len(asked) == 2:
+            raise StoreUnavailable("away for a moment")
+        return claim_any(*args, **kwargs)
+
+    monkeypatch.setattr(kernel._parts.store, "claim_any", fail_second)
+    assert kernel.drain([QUEUE]) == 3
+    assert [kernel.get(wid).steps["a"].attempt for wid in ids] == [1, 1, 1]
+
+
+def test_an_interrupted_claim_that_is_lost_while_it_waits_lets_no_other_run_beside(
+    make_kernel: MakeKernel, dead_worker: DeadWorker
+) -> None:
+    gate = Gate()
+    suspect = definition("side.queue", {"a": gate.enter})
+    kernel = make_kernel(suspect, slots_per_child=3, lease=1)
+    ids = [start(kernel, suspect, biz_key=f"k{n}") for n in range(3)]
+    for workflow_id in ids:
+        dead_worker.begins(kernel, workflow_id, lease_over=False)
+    TimeShift(kernel).advance(seconds=LEASE_SECONDS + 1)
+    kernel.reconcile()
+    with ThreadPoolExecutor() as pool:
+        ran = _draining(kernel, pool)
+        eventually(lambda: gate.inside.total() == 1)
+        eventually(lambda: all(_is_held(kernel, wid) for wid in ids))
+        waiting = next(wid for wid in ids if _entered(kernel, wid) == 1)
+        assert kernel.supersede(waiting, reason="obsolete")
+        # The loss is noticed within a third of the lease, and heeded within a turn of a second.
+        never(lambda: gate.inside.total() > 1, during=2.0)
+        gate.open.set()
+        assert ran.result(WAIT) == 3
+    assert sorted(gate.entered) == sorted(kernel.get(w).biz_key for w in ids if w != waiting)
+
+
+def _is_held(kernel: Kernel, workflow_id: str) -> bool:
+    """Tell whether this process holds the instance: the dead one's token has been replaced."""
+    return kernel.get(workflow_id).claim_owner == kernel.owner
+
+
+def _entered(kernel: Kernel, workflow_id: str) -> int:
+    return kernel.get(workflow_id).steps["a"].attempt
