@@ -19,6 +19,8 @@ from kernel import Kernel, workflow_id_of
 Work = Callable[[], dict[str, Any]]
 #: After so many claims of a crowd a worker has made its threads, buffers and caches.
 _FIRST_CLAIMS = 500
+#: A worker that has found nothing for this long will find nothing more, seconds.
+_IDLE_SECONDS = 120.0
 
 
 def main() -> None:
@@ -66,7 +68,8 @@ def wake(slots: str) -> Work:
     def work() -> dict[str, Any]:
         before = _resident_bytes()
         ran, first, peak = 0, 0, 0
-        while True:
+        idle_until = time.monotonic() + _IDLE_SECONDS
+        while time.monotonic() < idle_until:
             now = kernel.drain([QUEUE], max_claims=500)
             ran += now
             peak = max(peak, _resident_bytes())
@@ -82,6 +85,9 @@ def wake(slots: str) -> Work:
                 }
             if now == 0:
                 time.sleep(0.01)
+            else:
+                idle_until = time.monotonic() + _IDLE_SECONDS
+        raise RuntimeError(f"nothing to run for {_IDLE_SECONDS:.0f} s, and not all have ended")
 
     return work
 

@@ -293,6 +293,7 @@ def _settle(client: Any) -> None:
         if dirty < _DIRTY_SHARE * cache["maximum bytes configured"]:
             return
         time.sleep(0.5)
+    raise RuntimeError(f"the inserts had not settled after {_SETTLE_SECONDS:.0f} s")
 
 
 def _keys(name: Callable[[int], str], count: int) -> Iterator[str]:

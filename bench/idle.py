@@ -13,6 +13,7 @@ from typing import Any
 from bench.children import ROOT, celery, worker
 from bench.figure import Figure, percentile
 from bench.site import QUEUE, Site, await_item, connect, fresh_database, mongo
+from kernel.hints.keys import Keys
 
 
 def measure(site: Site, *, quick: bool) -> list[Figure]:
@@ -86,7 +87,7 @@ def publish(samples: int) -> dict[str, list[float]]:
             instance = kernel.get(started.workflow_id)
             first.append((instance.output["one"]["entered_ns"] - begun) / 1e6)
             end.append((ended - begun) / 1e6)
-            time.sleep(0.02)  # idle means that the last one's echoes have died away
+            _await_rest(hints)
     kernel.close()
     return {"noop": noop[-samples:], "first": first[-samples:], "end": end[-samples:]}
 
@@ -100,6 +101,16 @@ def _noop(hints: Any, key: str) -> float:
         "bench.noop", args=[os.environ["BATON_REDIS_URL"], key], queue=QUEUE, ignore_result=True
     )
     return (int(await_item(hints, key)) - begun) / 1e6
+
+
+def _await_rest(hints: Any) -> None:
+    """Wait until the worker has forgotten the last claim, which it does at the end of its drain."""
+    leases = Keys(os.environ["BATON_KEY_PREFIX"]).of(QUEUE).leases
+    deadline = time.monotonic() + 30
+    while hints.zcard(leases):
+        if time.monotonic() > deadline:
+            raise RuntimeError("the worker did not come to rest within 30 s")
+        time.sleep(0.001)
 
 
 def _end_of(instances: Any, workflow_id: str) -> int:

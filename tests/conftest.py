@@ -17,6 +17,7 @@ from pymongo import MongoClient
 from tests.crash.fixtures import lab  # noqa: F401 - one lab for every tier
 from tests.crash.report import summarise
 from tests.kit import servers
+from tests.kit.commands import commands  # noqa: F401 - what a test's database was asked
 from tests.kit.kernels import (  # noqa: F401 - fixtures of every tier
     dead_worker,
     kernel,

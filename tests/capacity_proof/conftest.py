@@ -11,6 +11,7 @@ from pymongo import MongoClient
 
 from tests.capacity_proof.deployment import Deployment, deployed, with_workers
 from tests.capacity_proof.sizes import CHILDREN, WORKERS
+from tests.kit.own_servers import own_mongo, own_redis  # noqa: F401 - fixtures of this tier
 
 Deploy = Callable[..., Deployment]
 

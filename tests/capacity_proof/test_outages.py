@@ -2,8 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -17,18 +16,6 @@ from tests.kit.waiting import eventually, never
 pytestmark = pytest.mark.timeout(600)
 
 LIMIT = 3
-
-
-@pytest.fixture
-def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
-    with RedisServer(tmp_path / "redis") as server:
-        yield server
-
-
-@pytest.fixture
-def own_mongo(tmp_path: Path) -> Iterator[MongoServer]:
-    with MongoServer(tmp_path / "mongo") as server:
-        yield server
 
 
 def test_limits_and_lines_survive_a_flush_and_hold_without_redis(

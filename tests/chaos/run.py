@@ -22,11 +22,11 @@ from typing import Any
 import redis
 from pymongo import MongoClient
 
-from tests.chaos.business import ledger
 from tests.chaos.counting import PORT, Counter, counting, most_at_once
 from tests.chaos.faults import Faults
 from tests.chaos.fleet import Fleet
 from tests.jobs.site import running_site
+from tests.kit.ledger import read as read_ledger
 
 _PROGRESS_SECONDS = 5.0
 
@@ -82,7 +82,7 @@ class Run:
             load.stopping.set()
             submitting.join()
         late = self._until_idle(load, fleet)
-        lines = ledger.read(self._folder / "ledger")
+        lines = read_ledger(self._folder / "ledger")
         violations = [f"{key} never ended" for key in late]
         with MongoClient[dict[str, Any]](fleet.mongo.url) as client:
             violations += judge.judge(

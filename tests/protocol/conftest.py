@@ -1,25 +1,5 @@
-"""One database for all tests of a process, emptied after each: making its schema costs more."""
+"""Tests of this tier share a database."""
 
-import uuid
-from collections.abc import Iterator
-from typing import Any
+from tests.kit.shared_database import mongo_db_name, shared_database
 
-import pytest
-from pymongo import MongoClient
-
-
-@pytest.fixture(scope="session")
-def shared_database(mongo_client: MongoClient[dict[str, Any]]) -> Iterator[str]:
-    """A database whose schema the first kernel makes."""
-    name = f"t_{uuid.uuid4().hex[:16]}"
-    yield name
-    mongo_client.drop_database(name)
-
-
-@pytest.fixture
-def mongo_db_name(shared_database: str, mongo_client: MongoClient[dict[str, Any]]) -> Iterator[str]:
-    """The shared database, without documents."""
-    yield shared_database
-    database = mongo_client[shared_database]
-    for name in database.list_collection_names():
-        database[name].delete_many({})
+__all__ = ["mongo_db_name", "shared_database"]

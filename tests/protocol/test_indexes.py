@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pymongo import MongoClient, monitoring
+from pymongo import MongoClient
 
 from kernel import ActivityContext, Sleep
 from kernel.store import InstanceScan
 from kernel.store.connection import Connection
 from kernel.testing import TimeShift, run_until_idle
+from tests.kit.commands import CommandLog
 from tests.kit.kernels import QUEUE, DeadWorker, MakeKernel, definition, start
 
 _SEEN = {"find", "aggregate", "update", "findAndModify"}
@@ -25,39 +26,15 @@ _SESSION = {
 }
 
 
-class CommandRecorder(monitoring.CommandListener):
-    """Keeps the commands on the instances of one database."""
-
-    def __init__(self) -> None:
-        self.database = ""
-        self.commands: list[dict[str, Any]] = []
-
-    def started(self, event: monitoring.CommandStartedEvent) -> None:
-        collection = event.command.get(event.command_name)
-        wanted = (self.database, "workflow_instances")
-        if event.command_name in _SEEN and (event.database_name, collection) == wanted:
-            kept = {k: v for k, v in event.command.items() if k not in _SESSION}
-            # A group of statements is explained one by one.
-            each = kept.get("updates", [None])
-            self.commands += [kept if one is None else kept | {"updates": [one]} for one in each]
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        """Only what was asked counts."""
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        """Only what was asked counts."""
-
-
-_RECORDER = CommandRecorder()
-monitoring.register(_RECORDER)
-
-
-@pytest.fixture
-def recorder(mongo_db_name: str) -> Iterator[CommandRecorder]:
-    _RECORDER.database = mongo_db_name
-    yield _RECORDER
-    _RECORDER.database = ""
-    _RECORDER.commands.clear()
+def asked(commands: CommandLog) -> list[dict[str, Any]]:
+    """Return what can be explained of the commands on instances; a group statement by statement."""
+    told: list[dict[str, Any]] = []
+    for command in commands.on("workflow_instances"):
+        kept = {key: value for key, value in command.items() if key not in _SESSION}
+        each = kept.get("updates", [None])
+        if next(iter(kept)) in _SEEN:
+            told += [kept if one is None else kept | {"updates": [one]} for one in each]
+    return told
 
 
 def stages(plan: Any) -> Iterator[dict[str, Any]]:
@@ -81,7 +58,7 @@ def work(ctx: ActivityContext) -> Any:
 def test_no_command_of_a_workflows_life_scans_or_sorts(
     make_kernel: MakeKernel,
     dead_worker: DeadWorker,
-    recorder: CommandRecorder,
+    commands: CommandLog,
     mongo_client: MongoClient[dict[str, Any]],
     mongo_db_name: str,
     mongo_url: str,
@@ -107,7 +84,7 @@ def test_no_command_of_a_workflows_life_scans_or_sorts(
     kernel.supersede(dead.workflow_id, reason="x")
     kernel.find(biz_key="k1")
     explained = 0
-    for command in _each_kind(recorder.commands):
+    for command in _each_kind(asked(commands)):
         explained += 1
         for batch in command.keys() & {"updates"}:
             command[batch] = command[batch][:1]  # all of a bulk are of one shape

@@ -225,7 +225,8 @@ def test_claims_run_although_a_look_at_their_neighbour_fails(
     kernel = make_kernel(of, slots_per_child=4)
     ids = [start(kernel, of, biz_key=f"k{n}") for n in range(3)]
     assert kernel.supersede(ids[1], reason="a stale candidate, to be looked at")
-    read, failed = kernel._parts.store.read, []
+    read = kernel._parts.store.read
+    failed: list[str] = []
 
     def fail_once(workflow_id: str, *, majority: bool = False) -> Any:
         if workflow_id == ids[1] and not failed:
@@ -247,7 +248,8 @@ def test_claims_taken_from_the_store_run_although_the_next_one_fails(
     of = definition("side.store", {"a": lambda _: 1})
     kernel = make_kernel(of, slots_per_child=4, with_redis=False)
     ids = [start(kernel, of, biz_key=f"k{n}") for n in range(3)]
-    claim_any, asked = kernel._parts.store.claim_any, []
+    claim_any = kernel._parts.store.claim_any
+    asked: list[int] = []
 
     def fail_second(*args: Any, **kwargs: Any) -> Any:
         asked.append(1)

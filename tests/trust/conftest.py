@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.own_servers import own_mongo, own_redis  # noqa: F401 - fixtures of this tier
 from tests.trust.stage import Stage
 
 BuildStage = Callable[..., Stage]

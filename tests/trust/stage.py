@@ -9,6 +9,7 @@ from typing import Any
 
 from config.celery import WakeupCelery
 from kernel import Kernel, KernelConfig, Plan, StartResult, WorkflowInstance
+from tests.kit.ledger import read as read_ledger
 from tests.kit.processes import Child, python
 from tests.kit.waiting import eventually
 from tests.trust.business import ledger, plans
@@ -108,7 +109,7 @@ class Stage:
         """Return what activities wrote down, oldest first."""
         return [
             line
-            for line in ledger.read(self.folder / "ledger")
+            for line in read_ledger(self.folder / "ledger")
             if workflow_id in (None, line["workflow_id"])
             and what in (None, line["what"])
             and step in (None, line["step"])

@@ -3,8 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -12,7 +11,6 @@ from config.embedded import MongoServer, RedisServer
 from kernel import InstanceStatus
 from kernel.errors import StoreUnavailable
 from tests.hints.own_server import hung
-from tests.kit.servers import mongod_of_one_test
 from tests.kit.waiting import eventually, never
 from tests.trust.business import plans
 from tests.trust.stage import LEASE_SECONDS, Stage, moved_at_most_once
@@ -21,18 +19,6 @@ from tests.trust.stage import LEASE_SECONDS, Stage, moved_at_most_once
 OUTAGE = float(os.environ.get("BATON_SOAK_OUTAGE", "3"))
 
 pytestmark = pytest.mark.timeout(600 + 2 * OUTAGE)
-
-
-@pytest.fixture
-def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
-    with RedisServer(tmp_path / "redis") as server:
-        yield server
-
-
-@pytest.fixture
-def own_mongo(tmp_path: Path) -> Iterator[MongoServer]:
-    with mongod_of_one_test(tmp_path / "mongo") as server:
-        yield server
 
 
 def load(stage: Stage, name: str) -> list[str]:

@@ -1,44 +1,16 @@
 """What the look-around costs when a great many signals wait for nobody yet."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pymongo import MongoClient, monitoring
+from pymongo import MongoClient
 
 from kernel import ActivityContext, Kernel, WaitForSignal, workflow_id_of
 from kernel.reconcile import duties
+from tests.kit.commands import CommandLog
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 
 EARLY = 300
-
-
-class Counter(monitoring.CommandListener):
-    """Counts the commands of one database."""
-
-    def __init__(self) -> None:
-        self.database = ""
-        self.count = 0
-
-    def started(self, event: monitoring.CommandStartedEvent) -> None:
-        self.count += event.database_name == self.database
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        """Only what was asked counts."""
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        """Only what was asked counts."""
-
-
-_COUNTER = Counter()
-monitoring.register(_COUNTER)
-
-
-@pytest.fixture
-def counter(mongo_db_name: str) -> Iterator[Counter]:
-    _COUNTER.database = mongo_db_name
-    yield _COUNTER
-    _COUNTER.database = ""
 
 
 def wait(ctx: ActivityContext) -> Any:
@@ -78,11 +50,13 @@ def waiting(make_kernel: MakeKernel, inbox: Any, monkeypatch: pytest.MonkeyPatch
     return kernel
 
 
-def test_signals_for_later_waits_cost_two_reads_a_page(waiting: Kernel, counter: Counter) -> None:
-    counter.count = 0
+def test_signals_for_later_waits_cost_two_reads_a_page(
+    waiting: Kernel, commands: CommandLog
+) -> None:
+    commands.clear()
     assert waiting.reconcile().found["pending_signals"] == 0
     # Six pages of a hundred: the page, its instances, two of a cursor and one of the lease each.
-    assert counter.count <= 6 * 6 + 20
+    assert len(commands.commands) <= 6 * 6 + 20
 
 
 def test_a_run_is_bounded_and_the_next_one_goes_on_where_it_stopped(
@@ -98,11 +72,11 @@ def test_a_run_is_bounded_and_the_next_one_goes_on_where_it_stopped(
 
 
 def test_what_is_left_over_by_ended_workflows_is_closed_a_page_at_a_time(
-    waiting: Kernel, inbox: Any, counter: Counter
+    waiting: Kernel, inbox: Any, commands: CommandLog
 ) -> None:
     for n in range(3):
         waiting.supersede(workflow_id_of(f"scan:{n}"), reason="obsolete")
-    counter.count = 0
+    commands.clear()
     assert waiting.reconcile().found["pending_signals"] == EARLY
-    assert counter.count <= 6 * 7 + 20
+    assert len(commands.commands) <= 6 * 7 + 20
     assert inbox.count_documents({"status": "pending"}) == EARLY, "those nobody registered"

@@ -1,10 +1,10 @@
 """A page of signals answers and does what its signals would, one by one, in a few commands."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pymongo import MongoClient, monitoring
+from pymongo import MongoClient
 
 from kernel import (
     ActivityContext,
@@ -19,6 +19,7 @@ from kernel import (
 )
 from kernel.store import GroupedInstances
 from kernel.testing import TimeShift, run_until_idle
+from tests.kit.commands import CommandLog
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 from tests.waiting.interleaving import TURNS, interleavings
 
@@ -57,36 +58,6 @@ def inbox(mongo_client: MongoClient[dict[str, Any]], mongo_db_name: str) -> Any:
 
 def statuses(inbox: Any) -> dict[str, str]:
     return {row["signal_id"]: row["status"] for row in inbox.find()}
-
-
-class Commands(monitoring.CommandListener):
-    """Names the commands of one database."""
-
-    def __init__(self) -> None:
-        self.database = ""
-        self.names: list[str] = []
-
-    def started(self, event: monitoring.CommandStartedEvent) -> None:
-        if event.database_name == self.database:
-            self.names.append(event.command_name)
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        """Only what was asked counts."""
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        """Only what was asked counts."""
-
-
-_COMMANDS = Commands()
-monitoring.register(_COMMANDS)
-
-
-@pytest.fixture
-def commands(mongo_db_name: str) -> Iterator[Commands]:
-    _COMMANDS.database = mongo_db_name
-    yield _COMMANDS
-    _COMMANDS.database = ""
-    _COMMANDS.names.clear()
 
 
 def one_by_one(kernel: Kernel, signals: list[Signal]) -> list[bool]:
@@ -155,7 +126,7 @@ def test_a_mixed_page_is_answered_and_acted_on_as_its_signals_one_by_one(
 
 
 def test_a_page_costs_the_same_commands_however_many_it_wakes(
-    make_kernel: MakeKernel, commands: Commands
+    make_kernel: MakeKernel, commands: CommandLog
 ) -> None:
     kernel = make_kernel(ORDER)
     for count in (2, 40):
@@ -163,7 +134,7 @@ def test_a_page_costs_the_same_commands_however_many_it_wakes(
         for name in names:
             start(kernel, ORDER, biz_key=name)
         run_until_idle(kernel, [QUEUE])
-        commands.names.clear()
+        commands.clear()
         assert all(kernel.deliver_signals([signal(name) for name in names]))
         # The clock, the inbox, the instances, the signals again, the waking, the marking.
         assert commands.names == ["aggregate", "insert", "aggregate", "find", "update", "update"]

@@ -1,17 +1,17 @@
-"""What activities did, one JSON object a line in a file that no outage reaches."""
+"""What activities did, in a file that no outage reaches."""
 
-import json
 import os
 import time
-from pathlib import Path
-from typing import Any
+
+from tests.kit import ledger
 
 LEDGER = "TRUST_LEDGER"
 
 
 def write(what: str, workflow_id: str, step: str, attempt: int) -> None:
-    """Add a line; one write, so that lines of several processes never mix."""
-    line = json.dumps(
+    """Add a line."""
+    ledger.append(
+        os.environ[LEDGER],
         {
             "what": what,
             "workflow_id": workflow_id,
@@ -19,17 +19,5 @@ def write(what: str, workflow_id: str, step: str, attempt: int) -> None:
             "attempt": attempt,
             "pid": os.getpid(),
             "at": time.time(),
-        }
+        },
     )
-    handle = os.open(os.environ[LEDGER], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    try:
-        os.write(handle, line.encode() + b"\n")
-    finally:
-        os.close(handle)
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """Return the lines so far, oldest first."""
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text().splitlines()]
