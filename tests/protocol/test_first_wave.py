@@ -92,12 +92,13 @@ def test_nothing_begins_with_the_claim_of_an_instance_touched_before(
     assert taken.steps["a"].recoveries == 0
 
 
+@pytest.mark.parametrize("group", [False, True])
 def test_a_death_after_the_claim_counts_as_one_inside_the_first_step(
-    make_kernel: MakeKernel, make_claims: Any
+    make_kernel: MakeKernel, make_claims: Any, group: bool
 ) -> None:
     kernel = make_kernel(LINE)
     workflow_id = start(kernel, LINE)
-    make_claims(kernel).take(workflow_id, LINE, begins=True, group=False)
+    make_claims(kernel).take(workflow_id, LINE, begins=True, group=group)
     instance = ended(kernel, workflow_id)
     assert instance.status is InstanceStatus.COMPLETED
     assert instance.steps["a"].attempt == 2
