@@ -197,7 +197,7 @@ MUTANTS = (
         file="kernel/signals/delivery.py",
         old="            if stored is not None and stored.status == PENDING:\n",
         new="            if stored is not None:\n",
-        suites=(WAITING, "tests/waiting", INTERLEAVE),
+        suites=("tests/waiting/test_signals.py", WAITING, INTERLEAVE),
     ),
     Mutant(
         name="stale round accepted",

@@ -10,11 +10,13 @@ from kernel import (
     InstanceStatus,
     InvalidValue,
     Kernel,
+    Signal,
     StoreUnavailable,
     WaitForSignal,
     workflow_id_of,
 )
 from kernel.engine import committing
+from kernel.protocol import signaling
 from kernel.store import SignalInbox
 from kernel.testing import run_until_idle
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
@@ -128,6 +130,27 @@ def test_a_late_signal_of_one_generation_never_wakes_the_next(
     ring(kernel, "g2", generation=2)
     run_until_idle(kernel, [QUEUE])
     assert kernel.get(WORKFLOW_ID).output == {"a": "g2"}
+
+
+def test_a_slow_hand_never_wakes_the_next_step_with_a_signal_that_is_spent(
+    make_kernel: MakeKernel, inbox: Any
+) -> None:
+    """Two steps wait for the same thing in turn; somebody thinks its signal still pending."""
+    twice = definition("signal.twice", {"a": wait, "b": wait})
+    kernel = make_kernel(twice)
+    start(kernel, twice)
+    run_until_idle(kernel, [QUEUE])
+    ring(kernel, "one")
+    run_until_idle(kernel, [QUEUE])
+    before = kernel.get(WORKFLOW_ID)
+    assert [state.status.value for state in before.steps.values()] == ["completed", "waiting"]
+    believed = Signal(
+        signal_id="one", workflow_id=WORKFLOW_ID, signal_type="s", wait_key="k", generation=0
+    )
+    assert signaling.is_awaited(before, believed)
+    kernel._parts.delivery.match([believed])
+    assert kernel.get(WORKFLOW_ID) == before
+    assert statuses(inbox) == {"one": "matched"}
 
 
 @pytest.mark.parametrize(
