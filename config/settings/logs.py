@@ -5,6 +5,7 @@ binds (request_id, workflow_id, step) is in each line.
 Leaves to others: shipping and keeping the lines.
 """
 
+import logging
 from typing import Any
 
 import structlog
@@ -17,6 +18,16 @@ _SHARED: list[Processor] = [
     structlog.stdlib.ExtraAdder(),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
+
+
+class _ClientsFault(logging.Filter):
+    """Leaves out the stack of a request Django refused: anybody can send a thousand of them."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Let every record pass."""
+        if record.name.startswith("django.security."):
+            record.exc_info = record.exc_text = None
+        return True
 
 
 def logging_settings(*, level: str, output: str) -> dict[str, Any]:
@@ -34,7 +45,14 @@ def logging_settings(*, level: str, output: str) -> dict[str, Any]:
                 ],
             }
         },
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
+        "filters": {"clients_fault": {"()": _ClientsFault}},
+        "handlers": {
+            "stderr": {
+                "class": "logging.StreamHandler",
+                "formatter": "structured",
+                "filters": ["clients_fault"],
+            }
+        },
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             "django": {"handlers": [], "level": level, "propagate": True},

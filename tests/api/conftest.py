@@ -1,6 +1,7 @@
 """A kernel behind the API, and callers of two tenants."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -54,6 +55,11 @@ def shared_server(
 
 
 @pytest.fixture
-def server(acme: Caller, shared_server: Server) -> Server:
-    """The API under uvicorn, on the databases of this test, which is the only one that uses it."""
-    return shared_server
+def server(acme: Caller, shared_server: Server) -> Iterator[Server]:
+    """The API under uvicorn, on the databases of this test, which is the only one that uses it.
+
+    Whatever a test does with it, it must not make the server print a traceback.
+    """
+    server = replace(shared_server, lines_before=len(shared_server.child.lines))
+    yield server
+    assert "Traceback" not in server.said, server.said

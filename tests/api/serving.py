@@ -22,6 +22,13 @@ class Server:
 
     url: str
     child: Child
+    #: Lines it had written before the test began that uses it.
+    lines_before: int = 0
+
+    @property
+    def said(self) -> str:
+        """What the process has written since the test began."""
+        return "\n".join(self.child.lines[self.lines_before :])
 
     def client(self, token: str, **options: Any) -> httpx.Client:
         """Return an HTTP client with a token."""

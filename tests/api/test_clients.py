@@ -60,4 +60,4 @@ def test_the_example_says_why_a_request_is_refused(acme: Caller, server: Server,
     env = {"BATON_URL": server.url, "BATON_TOKEN": acme.token}
     with Child([*PROGRAMS[name], str(CLIENTS / name), "ftp://x"], env=env) as child:
         assert child.wait(60) != 0
-    assert "/problems/validation" in child.output, server.child.output
+    assert "/problems/validation" in child.output, server.said

@@ -13,7 +13,7 @@ from jobs.api.body_limit import SERVER_BODY_BYTES
 from jobs.models import ContentJob
 from tests.api.callers import ARTICLE, Caller
 from tests.api.serving import Server
-from tests.kit.waiting import never
+from tests.kit.waiting import eventually, never
 
 BODY = json.dumps(ARTICLE).encode()
 
@@ -121,10 +121,18 @@ def test_no_bytes_make_the_server_fail(acme: Caller, server: Server) -> None:
     assert failed == {}
     told = [name for name, answer in answers.items() if b"Traceback" in answer]
     assert told == []
-    assert "Traceback" not in server.child.output
-    assert "Exception in ASGI application" not in server.child.output
+    assert "Traceback" not in server.said, server.said
+    assert "Exception in ASGI application" not in server.said, server.said
     with server.client(acme.token) as client:
         assert client.post("/api/v1/jobs", json=ARTICLE).status_code == 202
+
+
+def test_a_refused_host_is_one_line_in_the_log_and_no_stack(acme: Caller, server: Server) -> None:
+    with server.client(acme.token) as client:
+        assert client.get("/api/v1/jobs", headers={"Host": "evil.example"}).status_code == 400
+    eventually(lambda: "evil.example" in server.said)
+    [told] = [line for line in server.said.splitlines() if "evil.example" in line]
+    assert "Traceback" not in told
 
 
 def test_a_slow_client_delays_nobody_and_a_vanished_one_leaves_nothing(
@@ -150,7 +158,7 @@ def test_a_slow_client_delays_nobody_and_a_vanished_one_leaves_nothing(
             peer.close()
     with server.client(acme.token) as client:
         assert len(client.get("/api/v1/jobs").json()["results"]) == 1
-    assert "Traceback" not in server.child.output
+    assert "Traceback" not in server.said, server.said
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

@@ -135,7 +135,7 @@ def test_the_api_keeps_to_its_description(
                 timeout=150,
             )
             assert done.returncode == 0, done.stdout + done.stderr
-    assert "Traceback" not in server.child.output
+    assert "Traceback" not in server.said, server.said
 
 
 def test_schema_and_forms_are_served_without_foreign_addresses(transactional_db: None) -> None:

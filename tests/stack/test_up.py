@@ -1,15 +1,22 @@
 """`manage.py up` as a person uses it: says where things are, survives a kill, stops clean."""
 
+import io
 import json
 import os
 import re
+import sys
+import threading
 import urllib.request
 from pathlib import Path
-from signal import SIGINT, SIGKILL, SIGTERM
+from signal import SIGINT, SIGKILL, SIGTERM, getsignal, signal
 
 import pytest
 
 from config.embedded import pidfile
+from config.management.commands.up import _Interruptions
+from config.stack.spec import ProcessSpec
+from config.stack.supervisor import Supervisor
+from config.stack.terminal import Terminal
 from tests.kit.processes import Child, python
 from tests.kit.waiting import eventually
 
@@ -76,6 +83,27 @@ def test_an_interruption_while_starting_leaves_nothing_behind(tmp_path: Path) ->
         assert stack.wait(60) == 0
         assert running
         assert not any(process.is_alive() for process in running)
+
+
+def test_an_interruption_swallowed_while_starting_still_stops_the_stack() -> None:
+    """It may arrive inside a finalizer, where the interpreter drops what is raised."""
+    before = {number: getsignal(number) for number in (SIGINT, SIGTERM)}
+    try:
+        interrupted = _Interruptions()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), SIGTERM)
+        terminal = Terminal(io.StringIO())
+        never_ends = ProcessSpec(name="sleeper", command=(sys.executable, "-c", "input()"))
+        supervisor = Supervisor([never_ends], terminal=terminal, cwd=Path.cwd())
+        interrupted.steer(supervisor, terminal)
+        gives_up = threading.Timer(5.0, supervisor.request_kill)
+        gives_up.start()
+        supervisor.run()
+        assert gives_up.is_alive(), "only the test's own patience ended it"
+        gives_up.cancel()
+    finally:
+        for number, handler in before.items():
+            signal(number, handler)
 
 
 def test_a_second_stack_on_the_same_folder_is_refused_in_one_sentence(tmp_path: Path) -> None:

@@ -72,7 +72,8 @@ class Command(BaseCommand):
 class _Interruptions:
     """Turns Ctrl-C and SIGTERM into a stop, the second one into a kill.
 
-    Before the supervisor exists they raise KeyboardInterrupt, so that a start can be given up.
+    Before the supervisor exists they raise KeyboardInterrupt, so that a start can be given up. What
+    is raised inside a finalizer of the interpreter is swallowed; such a one is heeded by `steer`.
     """
 
     def __init__(self) -> None:
@@ -83,9 +84,11 @@ class _Interruptions:
             signal.signal(number, self._arrived)
 
     def steer(self, supervisor: Supervisor, terminal: Terminal) -> None:
-        """Send later interruptions to `supervisor`."""
+        """Send later interruptions to `supervisor`, and one that came to nothing before."""
         self._terminal = terminal
         self._supervisor = supervisor
+        if self._count:
+            supervisor.request_stop()
 
     def shut_out(self) -> None:
         """Ignore further interruptions: the servers are being stopped."""
