@@ -1,7 +1,8 @@
 """Run many orders: `python -m tests.interleaving [--schedules N] [--seed S] [--jobs J] …`.
 
-Guarantees a last line with the sum, the seed and story of every violation, and exit status 1 if
-there was any. Leaves the servers to `tests.kit.servers`, as in a test run.
+Guarantees a line every ten seconds with how far it is, a last line with the sum, the seed and story
+of every violation, and exit status 1 if there was any. Leaves the servers to `tests.kit.servers`,
+as in a test run.
 """
 
 import argparse
@@ -12,11 +13,15 @@ import secrets
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.interleaving.shards import Share, run_share
+from tests.interleaving.shards import Share, run_share, share_sums
 from tests.kit import servers
+
+#: How often a run says how far it is.
+_PROGRESS_SECONDS = 10.0
 
 
 def main() -> int:
@@ -45,14 +50,29 @@ def main() -> int:
         )
         for n in range(jobs)
     ]
-    with _servers() as url, multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        sums = pool.starmap(run_share, [(url, share) for share in shares], chunksize=1)
-    seconds = time.monotonic() - began
+    context = multiprocessing.get_context("spawn")
+    so_far = context.Array("q", 2 * jobs)
+    with _servers() as url, context.Pool(jobs, share_sums, (so_far,)) as pool:
+        work = pool.starmap_async(run_share, [(url, share) for share in shares], chunksize=1)
+        while not work.ready():
+            work.wait(_PROGRESS_SECONDS)
+            if not work.ready():
+                _tell(sum(so_far[::2]), sum(so_far[1::2]), time.monotonic() - began)
+        sums = work.get()
     schedules = sum(one.schedules for one in sums)
     violations = sum(one.violations for one in sums)
-    _say(f"{schedules / seconds:.0f} schedules/s")
+    met = sum((one.counts for one in sums), Counter[str]())
+    _say("met: " + ", ".join(f"{count} {what}" for what, count in sorted(met.items())))
+    _say(f"{schedules / (time.monotonic() - began):.0f} schedules/s")
     _say(f"interleave: {schedules} schedules, {violations} violations")
     return 1 if violations else 0
+
+
+def _tell(schedules: int, violations: int, seconds: float) -> None:
+    pace = schedules / seconds
+    _say(
+        f"  {seconds:.0f} s: {schedules} schedules, {violations} violations, {pace:.0f} schedules/s"
+    )
 
 
 @contextlib.contextmanager

@@ -5,21 +5,24 @@ that a case is judged whole: each change while it ran, the end it is brought to,
 saw, what became of every signal. Leaves the order of commands to `choices`.
 """
 
-import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import combinations_with_replacement
 from typing import Any
 
-from kernel import InstanceStatus, StartResult, StepStatus, workflow_id_of
+from kernel import InstanceStatus, Kernel, StartResult, StepStatus, workflow_id_of
+from kernel.hints import NoHints
+from kernel.store.schema import SIGNALS
 from kernel.verifying import of_instance
-from tests.interleaving.choices import Choices
+from tests.interleaving.choices import Choices, Scripted
+from tests.interleaving.permits import Ledger
 from tests.interleaving.roles import ROLES
-from tests.interleaving.schedule import Process
-from tests.interleaving.scripts import WORDS, Script
-from tests.interleaving.stage import PROCESSES, Run, Stage
+from tests.interleaving.run import Run
+from tests.interleaving.schedule import Process, Unheld
+from tests.interleaving.scripts import Script
+from tests.interleaving.stage import Stage
+from tests.interleaving.wire import Fate
 
 #: An actor: its role and the role's word; with `~` in front, its hints lie.
 Actor = tuple[str, str]
@@ -33,12 +36,15 @@ class Case:
     words: Mapping[str, Sequence[str]]
     before: Sequence[Actor] = ()
     actors: Sequence[Actor] = ()
+    #: How many at least: with more claims a worker there are as many as those.
+    instances: int = 1
 
     def __str__(self) -> str:
         acts = [" ".join(filter(None, actor)) for actor in self.actors]
         left = [" ".join(filter(None, actor)) for actor in self.before]
         words = " ".join(f"{step}={','.join(said)}" for step, said in self.words.items())
-        return f"{self.of} [{words}] after {', '.join(left)}: {' | '.join(acts)}"
+        of = self.of if self.instances == 1 else f"{self.instances} {self.of}"
+        return f"{of} [{words}] after {', '.join(left)}: {' | '.join(acts)}"
 
 
 @dataclass(slots=True)
@@ -49,38 +55,90 @@ class Outcome:
     story: list[str] = field(default_factory=list)
 
 
+@dataclass(slots=True, kw_only=True)
+class Played:
+    """A schedule that was played and not yet brought to its end."""
+
+    case: Case
+    run: Run
+    processes: Sequence[Process]
+    story: list[str]
+
+
 def run_case(stage: Stage, case: Case, choices: Choices) -> Outcome:
     """Run one schedule of a case to its end and judge it."""
-    run = stage.begin(case.of, [Script(case.words) for _ in range(stage.slots)])
+    return end(stage, [play(stage, case, choices)])[0]
+
+
+def play(stage: Stage, case: Case, choices: Choices) -> Played:
+    """Run one schedule of a case."""
+    count = max(stage.slots, case.instances)
+    run = stage.begin(case.of, [Script(case.words, case.of) for _ in range(count)])
     _do_before(stage, run, case)
     processes = []
     for number, (role, word) in enumerate(case.actors):
         kernel = stage.kernels[number]
         stage.hint(kernel, run, lying=role.startswith("~"))
-        client = kernel._parts.connection.client
-        process = Process(f"{number} {role}", client, wide=stage.slots > 1)
+        process = _process(stage, f"{number} {role}", kernel)
         process.act = partial(ROLES[role.lstrip("~")], run, process, kernel, word)
         processes.append(process)
     story = stage.play(run, processes, choices)
-    run.wrong += _of_entries(run)
-    stage.settle(run)
-    roles = [role.lstrip("~") for role, _ in case.actors]
-    return Outcome([*run.wrong, *_of_end(run), *_of_answers(run, roles, processes)], story)
+    run.wrong += [*_of_entries(run), *run.unseen()]
+    if run.ledger is not None:
+        _free_lost_permits(stage, run, run.ledger)
+    return Played(case=case, run=run, processes=processes, story=story)
+
+
+def end(stage: Stage, played: Sequence[Played]) -> list[Outcome]:
+    """Bring schedules to their ends, judge them, and forget them."""
+    runs = [one.run for one in played]
+    stage.settle(runs)
+    told = sorted({signal_id for run in runs for signal_id in run.signals})
+    rows = list(stage.facts[SIGNALS].find({"signal_id": {"$in": told}})) if told else []
+    outcomes = []
+    for one in played:
+        roles = [role.lstrip("~") for role, _ in one.case.actors]
+        answers = _of_answers(one.run, roles, one.processes)
+        outcomes.append(Outcome([*one.run.wrong, *_of_end(one.run, rows), *answers], one.story))
+    stage.forget(runs)
+    return outcomes
+
+
+def _process(stage: Stage, name: str, kernel: Kernel) -> Process:
+    client = kernel._parts.connection.client
+    return Process(name, client, wide=stage.slots > 1)
 
 
 def _do_before(stage: Stage, run: Run, case: Case) -> None:
     kernel = stage.kernels[0]
     stage.hint(kernel, run, lying=False)
     for role, word in case.before:
-        if role == "time_passes":
-            for key in run.keys:
-                run.let_time_pass(key)
+        if role == "die":
+            process = _process(stage, "died", kernel)
+            process.act = partial(ROLES["work"], run, process, kernel, "")
+            stage.play(run, [process], Scripted([], {int(word): Fate.DIE_BEFORE}), watched=False)
         else:
-            ROLES[role](run, Process("before"), kernel, word)
-    for key, script in run.scripts.items():
-        run.watches[key].skip(run.read(key))
-        for entry in script.entries:
+            ROLES[role](run, Unheld("before"), kernel, word)
+    for key, now in run.read(run.ids).items():
+        run.watches[key].skip(now)
+        for entry in run.scripts[key].entries:
             run.watches[key].begins[entry.step] += 1
+    run.skip_resources()
+
+
+def _free_lost_permits(stage: Stage, run: Run, ledger: Ledger) -> None:
+    """Judge that reconciliation alone, with no time passing, frees what no claim holds."""
+    run.counts += ledger.counts
+    if not (lost := ledger.lost(run.is_held_by)):
+        return
+    run.counts["permits of lost claims"] += len(lost)
+    stage.minder.hints.hints = NoHints()
+    stage.minder.reconcile()
+    for key, now in run.read(run.ids).items():
+        run.watches[key].skip(now)
+    run.skip_resources()
+    run.wrong += [f"reconcile did not free {one}" for one in ledger.lost(run.is_held_by)]
+    list(run.unseen())  # to be put aside as it is now
 
 
 def _of_entries(run: Run) -> Iterator[str]:
@@ -92,10 +150,8 @@ def _of_entries(run: Run) -> Iterator[str]:
                 yield f"I5 {step} was entered {entered} times and begun {begins[step]} times"
 
 
-def _of_end(run: Run) -> Iterator[str]:
+def _of_end(run: Run, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What the stored facts say in the end, and what the activities saw."""
-    told = {"signal_id": {"$in": sorted(run.signals)}}
-    rows = list(run.stage.signals.find(told)) if run.signals else []
     for key, script in run.scripts.items():
         instance = run.watches[key].last
         entered = Counter(entry.step for entry in script.entries)
@@ -149,104 +205,3 @@ def _of_answers(run: Run, roles: Sequence[str], processes: Sequence[Process]) ->
             yield f"supersede changed it {superseded[key]} times"
         if superseded[key] and (instance is None or instance.status is not InstanceStatus.CANCELED):
             yield f"I6 was superseded and is {instance and instance.status}"
-
-
-def crowd(rng: random.Random, *, most: int = 4) -> Case:
-    """Draw a case: a type, what its steps do, how it was left, and two to `most` actors."""
-    of = rng.choice(["one", "line", "long", "kept", "fan", "fan", "naf", "naf", "lax"])
-    words: dict[str, Sequence[str]] = {
-        step: rng.choices(WORDS, [4, 3, 2, 3, 3, 2, 2, 1], k=rng.choice([0, 1, 1, 2, 3]))
-        for step in ("a", "b", "c")
-    }
-    words |= {kind: ["fail"] for kind in ("success", "failure") if rng.random() < 0.2}
-    draws: list[Callable[[], Actor]] = [
-        lambda: ("work", ""),
-        lambda: ("work", ""),
-        lambda: ("~work", ""),
-        lambda: ("stop", str(rng.randrange(12))),
-        lambda: ("start", str(rng.choice([1, 2, 2, 3]))),
-        lambda: ("tell", f"{rng.choice('aab')}:{rng.choice('xxy')}"),
-        lambda: ("tell", f"{rng.choice('aab')}:{rng.choice('xxy')}"),
-        lambda: ("supersede", ""),
-        lambda: (rng.choice(["tick", "~tick"]), ""),
-        lambda: ("reconcile", ""),
-        lambda: ("free", rng.choice(["", "nobody", "a", "b"])),
-        lambda: ("renew", ""),
-    ]
-    before: list[Actor] = [("start", "1")] * (rng.random() < 0.9)
-    for _ in range(rng.choice([0, 0, 1, 2, 3])):
-        before += [("work", ""), ("time_passes", "")]
-    actors = [("work", "")] if rng.random() < 0.8 else []
-    while len(actors) < rng.randint(2, most):
-        actors.append(rng.choice(draws)())
-    if rng.random() < 0.5:
-        actors.append(("time_passes", ""))
-    return Case(of=of, words=words, before=before, actors=_one_id_each(actors)[:PROCESSES])
-
-
-def _one_id_each(actors: Sequence[Actor]) -> list[Actor]:
-    """A signal's id belongs to one wait: the name carries its step."""
-    return [(role, f"{word}{word[0]}") if role == "tell" else (role, word) for role, word in actors]
-
-
-_WORK, _TELL, _END, _LATER = ("work", ""), ("tell", "a:x"), ("supersede", ""), ("time_passes", "")
-#: How an instance was left: type, words, what was done before, and who may come now.
-_LEFT: dict[str, tuple[str, Mapping[str, Sequence[str]], list[Actor], list[Actor]]] = {
-    "absent": ("one", {}, [], [("start", "1"), ("start", "2"), _TELL, _END]),
-    "fresh": ("one", {}, [("start", "1")], [_WORK, ("start", "1"), _END, _LATER]),
-    "waiting": (
-        "one",
-        {"a": ["poll"]},
-        [("start", "1"), _WORK, _LATER],
-        [_TELL, ("~tick", ""), _END],
-    ),
-    "failing": (
-        "kept",
-        {"a": ["fatal"], "failure": ["fail"]},
-        [("start", "1"), _WORK],
-        [_WORK, ("free", ""), ("start", "2"), _LATER],
-    ),
-    "failed": ("one", {"a": ["fatal"]}, [("start", "1"), _WORK], [("start", "1"), ("start", "2")]),
-}
-
-
-def pairs(left: str | None = None) -> Iterator[Case]:
-    """Yield every two short operations on an instance left in every way, or in one."""
-    for name, (of, words, before, actors) in _LEFT.items():
-        for one, other in combinations_with_replacement(actors, 2):
-            if left in (None, name) and (one, other) != (_LATER, _LATER):
-                yield Case(of=of, words=words, before=before, actors=[one, other])
-
-
-#: Whole lives of one worker beside nobody, to trouble each of their commands in every way.
-LIVES = [
-    Case(of=of, words=words, before=[("start", "1")], actors=[("work", ""), ("tell", "b:x")])
-    for of, words in (
-        ("long", {"a": ["fail"], "b": ["yield"]}),
-        ("kept", {"a": ["sleep"]}),
-        ("kept", {"b": ["fatal"], "failure": ["fail"]}),
-        ("lax", {"a": ["fatal"], "b": ["cancel"]}),
-        ("fan", {"a": ["fatal"], "b": ["wait"]}),
-        ("naf", {"a": ["wait"], "b": ["cancel"]}),
-        ("naf", {"a": ["cancel"], "b": ["wait"]}),
-        ("fan", {"a": ["yield"], "b": ["poll"]}),
-    )
-]
-
-#: A holder that is slow, and another one that comes when its lease is over.
-TAKEN_OVER = [
-    Case(
-        of=of,
-        words=words,
-        before=[("start", "1")],
-        actors=[("work", ""), ("work", ""), ("time_passes", "")],
-    )
-    for of, words in (
-        ("line", {}),
-        ("line", {"a": ["yield", "fail"]}),
-        ("kept", {"a": ["fatal"], "failure": ["fail"]}),
-        ("kept", {"success": ["fail"]}),
-        ("fan", {"a": ["yield"], "b": ["poll"]}),
-        ("fan", {"b": ["cancel"]}),
-    )
-]

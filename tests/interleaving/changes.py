@@ -48,6 +48,12 @@ class Watch:
             self.owners[now.claim_token] = writer
         return [f"{writer}: {sentence}" for sentence in found]
 
+    def lives(self, token: str) -> bool:
+        """Tell whether this token is that of a claim in force."""
+        now = self.last
+        is_held = now is not None and now.claim_token == token and not now.status.is_terminal
+        return is_held and now is not None and now.claimable_time > datetime.now(UTC)
+
     def skip(self, now: WorkflowInstance | None) -> None:
         """Take in a reading without judging it: time has passed."""
         self.last = now
@@ -79,6 +85,8 @@ class Watch:
 def of_change(before: WorkflowInstance, now: WorkflowInstance) -> Iterator[str]:
     """Yield what no writer may do."""
     changed = _changed(before, now)
+    if changed <= {"claimable_time", "steps"} and _is_handed_on(before, now):
+        return
     yield from _of_state(before, now, changed)
     replayed = now.fencing_token != before.fencing_token
     if replayed:
@@ -87,6 +95,7 @@ def of_change(before: WorkflowInstance, now: WorkflowInstance) -> Iterator[str]:
         was = before.steps[name]
         yield from _of_step(name, was, step)
         yield from _of_counts(name, was, step, replayed=replayed)
+        yield from _of_putting_off(name, was, step)
         named = any(wait.step == name for wait in now.waits)
         if step.status is StepStatus.WAITING and not named and now.status is not S.CANCELED:
             yield f"{name} waits and no wait names it"
@@ -148,12 +157,40 @@ def _of_counts(name: str, was: StepState, step: StepState, *, replayed: bool) ->
         yield f"{name} counts a death while {was.status}"
 
 
+def _of_putting_off(name: str, was: StepState, step: StepState) -> Iterator[str]:
+    """Waiting for a permit is no attempt and no failure."""
+    blocked = step.blocked_on
+    if blocked is None or not blocked.reason.is_traffic or blocked == was.blocked_on:
+        return
+    if step.status is not StepStatus.PENDING:
+        yield f"I7 {name} waits for a permit and is {step.status}"
+    for counted in ("attempt", "failures", "error"):
+        if getattr(step, counted) != getattr(was, counted):
+            yield f"I7 waiting for a permit changed the {counted} of {name}"
+
+
 def _begins(was: StepState, step: StepState) -> bool:
     return step.status is StepStatus.RUNNING and step.seq == was.seq + 1
 
 
 def _changed(before: WorkflowInstance, now: WorkflowInstance) -> set[str]:
     return {name for name in type(now).model_fields if getattr(before, name) != getattr(now, name)}
+
+
+def _is_handed_on(before: WorkflowInstance, now: WorkflowInstance) -> bool:
+    """One that waits for a permit was made due: nothing but that, and nobody holds it."""
+    in_line = before.blocked_on is not None and before.blocked_on.reason.is_traffic
+    if not in_line or before.claim_token is not None or before.status is not S.RUNNING:
+        return False
+    waiting = {
+        n for n, s in before.steps.items() if s.blocked_on and s.blocked_on.reason.is_traffic
+    }
+    moved = {n for n, s in now.steps.items() if s != before.steps[n]}
+    due = {"not_before": None}
+    same = all(
+        now.steps[n].model_copy(update=due) == before.steps[n].model_copy(update=due) for n in moved
+    )
+    return moved <= waiting and same
 
 
 def _is_supersede(now: WorkflowInstance) -> bool:

@@ -12,14 +12,17 @@ from kernel import Kernel, StoreUnavailable
 from kernel.engine.committing import StopRequest
 from kernel.keeper.freeing import free_claim
 from kernel.protocol import owning
-from tests.interleaving.schedule import Process
-from tests.interleaving.scripts import SIGNAL
-from tests.interleaving.stage import Run
+from tests.interleaving.run import Run
+from tests.interleaving.schedule import Process, Unheld
+from tests.interleaving.scripts import PAUSE_SECONDS, SIGNAL, resource
 
 T = TypeVar("T")
 #: A role on a process of a run; some take a word more, e.g. which signal.
 Role = Callable[[Run, Process, Kernel, str], Any]
 _TRIES = 6
+#: Starts a second of a rate: one in more time than a schedule takes, so that only time's passing
+#: makes room.
+RATE = 0.002
 
 
 def patiently(call: Callable[[], T]) -> T | None:
@@ -67,7 +70,7 @@ def start(run: Run, process: Process, kernel: Kernel, word: str) -> Any:
     for key in run.keys:
         call = partial(
             kernel.start_or_resume, run.plan, biz_key=key, fencing_token=int(word),
-            priority=int(word) % 2, input={"round": int(word)},
+            priority=int(word) % 2, input={"round": int(word), "of": run.name},
         )  # fmt: skip
         answers.append(patiently(call))
     return answers
@@ -121,17 +124,49 @@ def free(run: Run, process: Process, kernel: Kernel, word: str) -> Any:
 
 def renew(run: Run, process: Process, kernel: Kernel, _: str) -> Any:
     """Renew the claims seen, as a keeper does that has not heard of their end."""
-    store = kernel._parts.store
     tokens = [(run.workflow_id(key), _token(run, kernel, key)) for key in run.keys]
     claims = [(workflow_id, token) for workflow_id, token in tokens if token]
-    return patiently(partial(store.renew, claims, lease_ms=kernel.config.lease_ms))
+    return patiently(partial(kernel._parts.renewal.renew, claims))
 
 
 def time_passes(run: Run, process: Process, kernel: Kernel, _: str) -> None:
-    """Let leases, backoffs and waits be over."""
+    """Let leases, backoffs and waits be over, then start slots, cooldowns and overrides."""
     for key in run.keys:
         process.pause()
         run.let_time_pass(key)
+    if run.resources:
+        process.pause()
+        run.let_resources_pass()
+
+
+def limit(run: Run, process: Process, kernel: Kernel, word: str) -> Any:
+    """Set a limit; the word is `resource:limit`, 0 for none, with `!` an override for a while."""
+    letter, value = word.rstrip("!").split(":")
+    name = resource(run.name, letter)
+    values: dict[str, Any] = {"max_concurrency": int(value)}
+    if letter == "r":
+        values = {"max_starts_per_second": RATE * int(value)}
+    expires_in = PAUSE_SECONDS * 10 if word.endswith("!") else None
+    if isinstance(process, Unheld):  # nobody waits yet, so that nobody need be looked for
+        store = kernel._parts.permits.store
+        return store.set_limits(name, values, by="", reason="", expires_ms=None, if_revision=None)
+    return patiently(partial(kernel.capacity.set_limit, name, expires_in=expires_in, **values))
+
+
+def pause(run: Run, process: Process, kernel: Kernel, word: str) -> Any:
+    """Let nothing start on a resource."""
+    return patiently(partial(kernel.capacity.pause, resource(run.name, word)))
+
+
+def resume(run: Run, process: Process, kernel: Kernel, word: str) -> Any:
+    """End a pause."""
+    return patiently(partial(kernel.capacity.resume, resource(run.name, word)))
+
+
+def cool(run: Run, process: Process, kernel: Kernel, word: str) -> Any:
+    """Close a resource for a while."""
+    name = resource(run.name, word)
+    return patiently(partial(kernel.capacity.cooldown, name, seconds=PAUSE_SECONDS * 10))
 
 
 def _token(run: Run, kernel: Kernel, key: str) -> str | None:
@@ -141,5 +176,20 @@ def _token(run: Run, kernel: Kernel, key: str) -> str | None:
 
 ROLES: dict[str, Role] = {
     role.__name__: role
-    for role in (work, stop, start, tell, supersede, tick, reconcile, free, renew, time_passes)
+    for role in (
+        work,
+        stop,
+        start,
+        tell,
+        supersede,
+        tick,
+        reconcile,
+        free,
+        renew,
+        time_passes,
+        limit,
+        pause,
+        resume,
+        cool,
+    )
 }

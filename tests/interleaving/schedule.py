@@ -25,8 +25,8 @@ _STUCK_SECONDS = 30.0
 _QUIET_SECONDS = 0.002
 
 Act = Callable[[], Any]
-#: Called after each command with the actor's name.
-Look = Callable[[str, Command], None]
+#: Called after each command with the actor's name and the server's answer, where one is known.
+Look = Callable[[str, Command, bytes | None], None]
 PAUSE = Command("pause", "", b"")
 
 
@@ -58,6 +58,7 @@ class Process:
         self.is_running = False
         self.fault = ""
         self.is_dead = False
+        self.answer: bytes | None = None
         self._again: tuple[object, Fate] | None = None
 
     def arrive(self, command: Command) -> Fate:
@@ -74,9 +75,10 @@ class Process:
         assert waiting.fate is not None
         return waiting.fate
 
-    def finish(self) -> None:
-        """Note that the command let through last is over."""
+    def finish(self, answer: bytes | None = None) -> None:
+        """Note that the command let through last is over, and what the server said."""
         with self.changed:
+            self.answer = answer
             self.stirred += 1
             self.in_flight -= 1
             self.changed.notify_all()
@@ -149,6 +151,13 @@ class Process:
                 self.changed.notify_all()
 
 
+class Unheld(Process):
+    """A process whose turn it always is: nobody else acts, and nobody schedules."""
+
+    def pause(self) -> None:
+        """Go on."""
+
+
 @dataclass
 class Schedule:
     """One run; `story` is what happened, in order."""
@@ -189,6 +198,7 @@ class Schedule:
             assert not process.fault, f"{process.name} raised\n{process.fault}"
 
     def _go_on(self, process: Process, late: list[tuple[str, Command]]) -> None:
+        process.answer = None
         command, fate, is_retry = process.let_through(self.choices.fate)
         process.await_quiet()
         told = "" if fate is Fate.PASS else f" ({fate}{', again' if is_retry else ''})"
@@ -197,10 +207,11 @@ class Schedule:
             if not is_retry:
                 late.append((process.name, command))
         elif fate is not Fate.DIE_BEFORE:
-            self.look(process.name, command)
+            # A retry is answered with what the first try did, which may not be so any more.
+            self.look(process.name, command, None if is_retry else process.answer)
 
     def _arrive_late(self, one: tuple[str, Command]) -> None:
         name, command = one
         self.deliver(command.message)
         self.story.append(f"{name}: {command} (late, arrived)")
-        self.look(name, command)
+        self.look(name, command, None)

@@ -22,11 +22,30 @@ from kernel import (
 )
 
 Finalizer = Callable[[FinalizerContext], None]
-#: The words; after its last one a step comes home with `ok`.
+#: Which resources steps need, by type; None: the workflow itself. Their names are a run's own.
+NEEDS: Mapping[str, Mapping[str | None, str]] = {
+    "gate": {"a": "x", "b": "x"},
+    "both": {"a": "xy", "b": "y"},
+    "pace": {"a": "r"},
+    "pacy": {"a": "rx", "b": "xy"},
+    "hall": {"a": "x", "b": "x", "c": "y"},
+    "share": {None: "x", "b": "y"},
+}
+#: The words; after its last one a step comes home with `ok`. `full` closes the step's resources.
 WORDS = ("ok", "fail", "fatal", "wait", "poll", "sleep", "yield", "cancel")
 #: Seconds of every wait for time.
 PAUSE_SECONDS = 60
 SIGNAL = "told"
+QUEUE = "any"
+
+
+def resource(run: str, letter: str) -> str:
+    """Return a resource's name in a run."""
+    return f"{run}:{letter}"
+
+
+def _named(letters: str) -> Callable[[Any], list[str]]:
+    return lambda value: [resource(value["of"], letter) for letter in letters]
 
 
 class Fatal(Exception):
@@ -48,6 +67,7 @@ class Script:
     """What the steps of one instance do, and what they did."""
 
     words: Mapping[str, Sequence[str]]
+    of: str = ""
     entries: list[Entry] = field(default_factory=list)
     finalized: list[str] = field(default_factory=list)
 
@@ -58,6 +78,10 @@ class Script:
         self.entries.append(Entry(ctx.step, ctx.fencing_token, ctx.attempt, woken_by))
         words = self.words.get(ctx.step, ())
         match words[number] if number < len(words) else "ok":
+            case "full":
+                for letter in NEEDS.get(self.of, {}).get(ctx.step, ""):
+                    ctx.capacity.cooldown(resource(ctx.input["of"], letter), PAUSE_SECONDS)
+                raise RuntimeError("as the script says")
             case "fail":
                 raise RuntimeError("as the script says")
             case "fatal":
@@ -101,6 +125,12 @@ class Scripts:
                 "naf", ["b", "a", "c"], {"a": [], "b": [], "c": ["a", "b"]}, finalizers=True
             ),
             "lax": self._definition("lax", ["a", "b"], on_failed=OnFailed.SKIP),
+            "gate": self._definition("gate", ["a", "b"]),
+            "both": self._definition("both", ["a", "b"], on_failed=OnFailed.SKIP),
+            "pace": self._definition("pace", ["a", "b"]),
+            "pacy": self._definition("pacy", ["a", "b"], finalizers=True),
+            "hall": self._definition("hall", ["a", "b", "c"], {"a": [], "b": [], "c": ["a", "b"]}),
+            "share": self._definition("share", ["a", "b"], finalizers=True),
         }
 
     def _definition(
@@ -123,11 +153,17 @@ class Scripts:
 
             return call if finalizers else None
 
-        plan = Plan(f"interleaving.{name}", queue="any", steps=steps, depends_on=depends_on)
-        policy = Step(enter, retry=retry, on_failed=on_failed)
+        plan = Plan(f"interleaving.{name}", queue=QUEUE, steps=steps, depends_on=depends_on)
+        needs = NEEDS.get(name, {})
+
+        def policy(step: str) -> Step:
+            named = _named(needs[step]) if step in needs else None
+            return Step(enter, retry=retry, on_failed=on_failed, traffic_resource=named)
+
         return Definition(
             plan,
-            steps=dict.fromkeys(steps, policy),
+            steps={step: policy(step) for step in steps},
+            workflow_resources=_named(needs[None]) if None in needs else None,
             success_finalizer=end("success"),
             failure_finalizer=end("failure"),
         )

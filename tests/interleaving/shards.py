@@ -4,23 +4,37 @@ Guarantees that what it tells of a violation is enough to run it again. Leaves a
 servers, to the caller.
 """
 
+import gc
 import logging
 import random
 import sys
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
-from tests.interleaving.cases import TAKEN_OVER, Case, Outcome, crowd, pairs, run_case
+from tests.interleaving.cases import Case, Outcome, Played, end, play
 from tests.interleaving.choices import Choices, Random, every_order
+from tests.interleaving.crowds import TAKEN_OVER, crowd, pairs, permit_crowd, permit_pairs
 from tests.interleaving.stage import Stage
 
 #: Share of commands that meet trouble, in the half of all schedules that know any.
 _TROUBLE = 0.06
-#: Share of schedules in which one holder takes over from another, which crowds seldom do.
+#: Share of schedules in which one holder takes over from another, which crowds seldom do, and of
+#: those in which instances share resources.
 _TAKEN_OVER = 0.2
+_LIMITED = 0.3
 #: Stories told in full; more violations than these are usually the same one.
 _TOLD = 5
 #: Orders of one pair: all there are, but of signals and ticks, of which there are thousands.
 _ORDERS_MAX = 300
+#: The same where permits are asked for, which takes more commands: those of one actor after the
+#: other, and as many drawn ones.
+_LIMITED_ORDERS_MAX = 40
+#: Instances that are brought to their ends together.
+_TOGETHER = 60
+#: Objects after which garbage is looked for; a schedule leaves little behind.
+_GARBAGE_AFTER = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,24 +52,37 @@ class Share:
 
 @dataclass(slots=True)
 class Sum:
-    """What was run, and how much of it was wrong."""
+    """What was run, how much of it was wrong, and how often what had to be met was."""
 
     schedules: int = 0
     violations: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+#: Schedules and violations so far, two numbers a process; set in each process of a pool.
+_SO_FAR: list[Any] = []
+
+
+def share_sums(so_far: Any) -> None:
+    """Let this process say in an array of numbers how far it is."""
+    _SO_FAR.append(so_far)
 
 
 def run_share(url: str, share: Share) -> Sum:
     """Run a share on the server at `url`."""
     logging.disable(logging.CRITICAL)
+    gc.set_threshold(_GARBAGE_AFTER)
     total = Sum()
     with Stage(url, slots=share.slots).opened() as stage:
-        for case in list(pairs())[share.number :: share.jobs] if share.pairs else ():
-            for at, order in zip(range(_ORDERS_MAX), every_order(), strict=False):
-                _add(total, f"order {at}", case, run_case(stage, case, order), share)
-        for seed in range(share.first, share.last):
-            case, choices = drawn(seed)
-            outcome = run_case(stage, case, choices)
-            _add(total, f"SEED={seed} SCHEDULES=1", case, outcome, share)
+        gathered: list[tuple[str, Played]] = []
+        for name, case, choices in _schedules(share):
+            one = play(stage, case, choices)
+            one.run.put_aside()
+            gathered.append((name, one))
+            if sum(len(each.run.ids) for _, each in gathered) >= _TOGETHER:
+                _end(stage, gathered, total, share)
+        if gathered:
+            _end(stage, gathered, total, share)
     return total
 
 
@@ -63,6 +90,8 @@ def drawn(seed: int) -> tuple[Case, Choices]:
     """Return the case and the order a seed stands for."""
     rng = random.Random(seed)
     trouble = _TROUBLE if rng.random() < 0.5 else 0.0
+    if rng.random() < _LIMITED:
+        return permit_crowd(rng), Random(rng, trouble=trouble)
     case = rng.choice(TAKEN_OVER) if rng.random() < _TAKEN_OVER else crowd(rng)
     return case, Random(rng, trouble=trouble)
 
@@ -73,9 +102,34 @@ def told(name: str, case: Case, outcome: Outcome) -> str:
     return "\n".join([*lines, *(f"  !! {sentence}" for sentence in outcome.wrong)])
 
 
-def _add(total: Sum, name: str, case: Case, outcome: Outcome, share: Share) -> None:
-    total.schedules += 1
-    total.violations += bool(outcome.wrong)
-    if share.story or (outcome.wrong and total.violations <= _TOLD):
-        sys.stdout.write(told(name, case, outcome) + "\n")
-        sys.stdout.flush()
+def limited_orders() -> Iterator[Choices]:
+    """Yield the first orders there are, then drawn ones: with so many commands there is no end."""
+    for _, order in zip(range(_LIMITED_ORDERS_MAX), every_order(), strict=False):
+        yield order
+    for seed in range(_LIMITED_ORDERS_MAX):
+        yield Random(random.Random(seed), trouble=0.0)
+
+
+def _schedules(share: Share) -> Iterator[tuple[str, Case, Choices]]:
+    for case in list(pairs())[share.number :: share.jobs] if share.pairs else ():
+        for at, order in zip(range(_ORDERS_MAX), every_order(), strict=False):
+            yield f"order {at}", case, order
+    for case in list(permit_pairs())[share.number :: share.jobs] if share.pairs else ():
+        for at, choices in enumerate(limited_orders()):
+            yield f"limited order {at}", case, choices
+    for seed in range(share.first, share.last):
+        yield f"SEED={seed} SCHEDULES=1", *drawn(seed)
+
+
+def _end(stage: Stage, gathered: list[tuple[str, Played]], total: Sum, share: Share) -> None:
+    outcomes = end(stage, [played for _, played in gathered])
+    for (name, played), outcome in zip(gathered, outcomes, strict=True):
+        total.schedules += 1
+        total.violations += bool(outcome.wrong)
+        total.counts += played.run.counts
+        if share.story or (outcome.wrong and total.violations <= _TOLD):
+            sys.stdout.write(told(name, played.case, outcome) + "\n")
+            sys.stdout.flush()
+    gathered.clear()
+    for so_far in _SO_FAR:
+        so_far[2 * share.number], so_far[2 * share.number + 1] = total.schedules, total.violations

@@ -1,40 +1,45 @@
-"""The processes of all schedules of one shard, and what bringing an instance to its end takes.
+"""The processes of all schedules of one shard, on a database of their own.
 
-Guarantees that schedules do not meet: each has its own instances and queue, and is at its end
-before the next one begins. Time passes for one instance alone, by moving its times back. Leaves
-what is done to the case.
+Guarantees that schedules do not meet: each has its own instances and resources, and its facts are
+put aside before the next one begins; many are brought to their ends together. Leaves what is done
+to the case, judging to `run`.
+
+MongoDB never dies here, so that no majority and no journal is waited for: what is written is what
+every reader sees, and a schedule costs half.
 """
 
 import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from bson import CodecOptions
-from pymongo import MongoClient, ReturnDocument
+from pymongo import MongoClient
 from pymongo.collection import Collection
+from pymongo.write_concern import WriteConcern
 
 import kernel.engine.committing as committing
-from kernel import InstanceStatus, Kernel, KernelConfig, Plan, WorkflowInstance, workflow_id_of
-from kernel.definition import Definition
+from kernel import Kernel, KernelConfig, limits
 from kernel.hints import Hints, NoHints
-from kernel.store.codec import from_stored
+from kernel.runtime import wiring
+from kernel.store.connection import Connection
+from kernel.store.schema import CAPACITY, INSTANCES, SIGNALS
 from tests.interleaving.changes import Watch
 from tests.interleaving.choices import Choices
+from tests.interleaving.permits import Ledger
 from tests.interleaving.rumours import Rumours
-from tests.interleaving.schedule import Process, Schedule
-from tests.interleaving.scripts import SIGNAL, Script, Scripts
-from tests.interleaving.wire import Command, Wire, deliver
+from tests.interleaving.run import Run
+from tests.interleaving.schedule import Look, Process, Schedule
+from tests.interleaving.scripts import NEEDS, Script, Scripts
+from tests.interleaving.settling import settle
+from tests.interleaving.wire import Wire, deliver
 
-#: Seconds; longer than any schedule, so that no renewal comes between.
+#: Seconds; longer than any schedule, so that no renewal comes between, and no end of anything.
 _LEASE_SECONDS = 600
-#: What passes at once: longer than every lease, backoff and wait but that of a poisoned finalizer.
-_LONG_MS = 3_600_000 * 2
-#: Rounds of looking after which an instance that has not ended never will.
-_ROUNDS_MAX = 40
 #: Processes of the actors; one more looks on and brings everything to its end.
 PROCESSES = 5
+#: Claims that one runs side by side.
+_MINDER_SLOTS = 16
 
 
 class InTurn:
@@ -55,53 +60,16 @@ class InTurn:
         """Hold nothing."""
 
 
-@dataclass
-class Run:
-    """One schedule's instances: their names, scripts, and what was seen."""
+class _Near(Connection):
+    """A connection that waits for no majority."""
 
-    stage: "Stage"
-    queue: str
-    of: Definition
-    scripts: dict[str, Script]
-    watches: dict[str, Watch] = field(default_factory=dict)
-    wrong: list[str] = field(default_factory=list)
-    signals: set[str] = field(default_factory=set)
+    def __init__(self, url: str, *, database: str) -> None:
+        super().__init__(url, database=database)
+        self.database = self.database.with_options(write_concern=WriteConcern(1))
 
-    @property
-    def plan(self) -> Plan:
-        """The plan, with this run's queue."""
-        plan = self.of.plan
-        depends = {name: list(plan.depends_on[name]) for name in plan.steps}
-        return Plan(plan.type, queue=self.queue, steps=list(plan.steps), depends_on=depends)
-
-    @property
-    def keys(self) -> list[str]:
-        """The biz_keys."""
-        return list(self.scripts)
-
-    def workflow_id(self, key: str) -> str:
-        """Return an instance's identity."""
-        return workflow_id_of(key)
-
-    def read(self, key: str) -> WorkflowInstance | None:
-        """Read an instance beside all processes."""
-        row = self.stage.instances.find_one({"workflow_id": workflow_id_of(key)})
-        return None if row is None else WorkflowInstance.model_validate(from_stored(row))
-
-    def look(self, writer: str, command: Command) -> None:
-        """Judge what a command changed."""
-        if command.writes and command.collection == "workflow_instances":
-            for key in self.keys:
-                self.wrong.extend(self.watches[key].see(self.read(key), writer))
-
-    def let_time_pass(self, key: str) -> WorkflowInstance | None:
-        """Let every lease, backoff and wait of one instance be over; return it."""
-        row = self.stage.instances.find_one_and_update(
-            {"workflow_id": workflow_id_of(key)}, _EARLIER, return_document=ReturnDocument.AFTER
-        )
-        now = None if row is None else WorkflowInstance.model_validate(from_stored(row))
-        self.watches[key].skip(now)
-        return now
+    def majority(self, name: str) -> Collection[dict[str, Any]]:
+        """Return a collection: of one server that never dies, all that is written stays."""
+        return self.database[name]
 
 
 class Stage:
@@ -115,27 +83,30 @@ class Stage:
         self.types = self.scripts.definitions()
         self._url = mongo_url
         self._name = f"interleaving_{secrets.token_hex(6)}"
-        self._client: MongoClient[dict[str, Any]] = MongoClient(mongo_url, tz_aware=True)
+        self._client: MongoClient[dict[str, Any]] = MongoClient(mongo_url, tz_aware=True, w=1)
         self._number = 0
         options: CodecOptions[Any] = CodecOptions(tz_aware=True)
-        self.database = self._client.get_database(self._name, codec_options=options)
-        self.instances: Collection[dict[str, Any]] = self.database["workflow_instances"]
-        self.signals: Collection[dict[str, Any]] = self.database["workflow_signals"]
-        self.kernels = [self._kernel() for _ in range(PROCESSES)]
-        self.minder = self._kernel()
+        database = self._client.get_database(self._name, codec_options=options)
+        self.facts = {name: database[name] for name in (INSTANCES, SIGNALS, CAPACITY)}
+        self.kernels = [self._kernel(slots) for _ in range(PROCESSES)]
+        self.minder = self._kernel(_MINDER_SLOTS)
+        for definition in self.types.values():
+            self.minder.register(definition)
         self.minder.ensure_schema()
 
     @contextlib.contextmanager
     def opened(self) -> Iterator["Stage"]:
         """Hold the driver's commands back for as long as the block runs; then drop everything."""
-        pauses = committing._PAUSES
-        # Nobody is away here, so that waiting would only cost time.
+        pauses, seconds = committing._PAUSES, limits.RESERVATION_SECONDS
+        # Nobody is away here, so that waiting would only cost time; and no time passes by itself.
         vars(committing)["_PAUSES"] = (0.0,)
+        vars(limits)["RESERVATION_SECONDS"] = _LEASE_SECONDS
         try:
             with self.wire.installed():
                 yield self
         finally:
             vars(committing)["_PAUSES"] = pauses
+            vars(limits)["RESERVATION_SECONDS"] = seconds
             for kernel in (*self.kernels, self.minder):
                 kernel.close()
             self._client.drop_database(self._name)
@@ -145,16 +116,30 @@ class Stage:
         """Return a run of fresh instances, one a script."""
         self._number += 1
         keys = {f"{self._number}:{n}": script for n, script in enumerate(scripts)}
-        self.scripts.by_key = dict(keys)
-        run = Run(self, f"q{self._number}", self.types[of], keys)
+        self.scripts.by_key.update(keys)
+        run = Run(self.facts, str(self._number), self.types[of], keys)
+        if of in NEEDS:
+            run.ledger = Ledger(run.name, NEEDS[of])
         run.watches = {key: Watch() for key in keys}
+        for kernel in self.kernels:
+            # Of all types, commands would grow with each; the order of a run's stays the same.
+            registry = kernel._parts.registry
+            registry._plans.clear()
+            registry._definitions.clear()
+            registry.register(self.types[of])
+            groups = kernel._parts.permits.groups
+            groups._coming.clear()  # of so many resources, a process would stop grouping
+            groups._going.clear()
         return run
 
-    def play(self, run: Run, processes: Sequence[Process], choices: Choices) -> list[str]:
-        """Run a schedule; return its story."""
+    def play(
+        self, run: Run, processes: Sequence[Process], choices: Choices, *, watched: bool = True
+    ) -> list[str]:
+        """Run a schedule; return its story. Unwatched, it is only how the run was left."""
         address = self._client.address
         assert address is not None
-        schedule = Schedule(self.wire, choices, lambda message: deliver(address, message), run.look)
+        look: Look = run.look if watched else lambda *_: None
+        schedule = Schedule(self.wire, choices, lambda message: deliver(address, message), look)
         try:
             schedule.run(processes)
         except AssertionError as exc:
@@ -165,86 +150,37 @@ class Stage:
         """Give a process hints for a run."""
         hints: Hints = NoHints()
         if lying:
-            rumours: Any = Rumours([run.workflow_id(key) for key in run.keys])
+            rumours: Any = Rumours(list(run.ids))
             hints = rumours
         kernel.hints.hints = hints
 
-    def settle(self, run: Run) -> None:
-        """Bring a run to its end by looking around, without telling anybody anything."""
-        self.minder.hints.hints = NoHints()
-        for _ in range(_ROUNDS_MAX):
-            found = [run.let_time_pass(key) for key in run.keys]
-            open_ones = [one for one in found if one is not None and not one.status.is_terminal]
-            known = [one.workflow_id for one in found if one is not None]
-            if known and self._is_pending({"workflow_id": {"$in": known}}, run):
-                self.minder.reconcile()
-            elif not open_ones:
-                return
-            for instance in open_ones:
-                if instance.status is InstanceStatus.WAITING:
-                    self.minder.tick()
-                    self._tell(run, instance)
-            self.minder.drain([run.queue], max_claims=len(open_ones))
-        run.wrong.append(f"I10 not at an end after {_ROUNDS_MAX} rounds of looking")
+    def settle(self, runs: Sequence[Run]) -> None:
+        """Bring runs to their ends by looking around, without telling anybody anything."""
+        for name, facts in self.facts.items():
+            if rows := [row for run in runs for row in run.aside.pop(name, ())]:
+                facts.insert_many(rows)
+        settle(self.minder, self.facts, runs)
 
-    def _is_pending(self, found: dict[str, Any], run: Run) -> bool:
-        return bool(run.signals) and bool(self.signals.find_one(found | {"status": "pending"}))
+    def forget(self, runs: Sequence[Run]) -> None:
+        """Delete what runs left: nothing else is here."""
+        for facts in self.facts.values():
+            facts.delete_many({})
+        for key in (key for run in runs for key in run.keys):
+            del self.scripts.by_key[key]
 
-    def _tell(self, run: Run, instance: WorkflowInstance) -> None:
-        """Deliver what an instance waits for, unless somebody has."""
-        for wait in instance.waits:
-            told = {"workflow_id": instance.workflow_id, "wait_key": wait.wait_key}
-            if wait.wait_key is None or self._is_pending(told, run):
-                continue
-            signal_id = f"{instance.biz_key}:end:{len(run.signals)}"
-            run.signals.add(signal_id)
-            self.minder.deliver_signal(
-                workflow_id=instance.workflow_id,
-                signal_type=SIGNAL,
-                wait_key=wait.wait_key,
-                signal_id=signal_id,
-            )
-
-    def _kernel(self) -> Kernel:
+    def _kernel(self, slots: int) -> Kernel:
         config = KernelConfig(
             mongo_url=self._url,
             database=self._name,
             lease=_LEASE_SECONDS,
-            slots_per_child=self.slots,
+            slots_per_child=slots,
         )
-        kernel = Kernel.connect(config)
-        for definition in self.types.values():
-            kernel.register(definition)
+        connection = vars(wiring)["Connection"]
+        vars(wiring)["Connection"] = _Near
+        try:
+            kernel = Kernel.connect(config)
+        finally:
+            vars(wiring)["Connection"] = connection
         # Frozen for the product; here the order of a wave's threads must be the same again.
         object.__setattr__(kernel._parts.machine, "wave_threads", InTurn())
         return kernel
-
-
-def _earlier(field_path: str) -> dict[str, Any]:
-    """The time at a path, moved back unless there is none or it never comes."""
-    is_near = {"$lt": [{"$year": field_path}, 9000]}
-    moved = {"$subtract": [field_path, _LONG_MS]}
-    is_date = {"$eq": [{"$type": field_path}, "date"]}
-    return {"$cond": [is_date, {"$cond": [is_near, moved, field_path]}, field_path]}
-
-
-def _with(path: str, field_name: str) -> dict[str, Any]:
-    """A subdocument with one of its times moved back; what is missing stays away."""
-    return {"$mergeObjects": [path, {field_name: _earlier(f"{path}.{field_name}")}]}
-
-
-_STEPS = {"$objectToArray": "$steps"}
-_STEP = {"$mergeObjects": ["$$this", {"v": _with("$$this.v", "not_before")}]}
-_FINALIZER_WAITS = {"$eq": [{"$type": "$finalizer.not_before"}, "date"]}
-_EARLIER: list[dict[str, Any]] = [
-    {
-        "$set": {
-            "claimable_time": _earlier("$claimable_time"),
-            "waits": {"$map": {"input": "$waits", "in": _with("$$this", "poll_time")}},
-            "steps": {"$arrayToObject": {"$map": {"input": _STEPS, "in": _STEP}}},
-            "finalizer": {
-                "$cond": [_FINALIZER_WAITS, _with("$finalizer", "not_before"), "$finalizer"]
-            },
-        }
-    },
-]

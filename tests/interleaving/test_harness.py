@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from kernel.protocol.commit import Commit, Guard
-from kernel.store import compiling, group_commits, instances
-from tests.interleaving.cases import TAKEN_OVER, Case, run_case
+from kernel.store import capacity_pipelines, compiling, group_commits, instances
+from tests.interleaving.cases import Case, run_case
 from tests.interleaving.choices import Random, Scripted, every_order
+from tests.interleaving.crowds import TAKEN_OVER, permit_crowd
 from tests.interleaving.schedule import Process, Schedule
 from tests.interleaving.shards import drawn
 from tests.interleaving.stage import Stage
@@ -80,3 +81,45 @@ def test_a_guard_without_a_part_of_it_is_found(
         if found:
             return
     raise AssertionError(f"nobody noticed that {part} was not compared; {Commit.__name__}")
+
+
+def _ever(*_: object) -> bool:
+    return True
+
+
+def _of_any_claim(records: str, *_: object) -> dict[str, Any]:
+    return {"$filter": {"input": records, "as": "r", "cond": False}}
+
+
+#: What of the permits' updates is broken: the function, and what it is instead.
+_BROKEN: dict[str, Callable[..., Any]] = {
+    "_below": _ever,
+    "_is_open": _ever,
+    "_in_rate": _ever,
+    "_without": _of_any_claim,
+}
+
+
+@pytest.mark.parametrize("part", _BROKEN)
+def test_a_permit_granted_against_the_rules_is_found(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    monkeypatch.setattr(capacity_pipelines, part, _BROKEN[part])
+    for seed in range(150):
+        rng = random.Random(seed)
+        if run_case(stage, permit_crowd(rng), Random(rng, trouble=0.03)).wrong:
+            return
+    raise AssertionError(f"nobody noticed that {part} was broken")
+
+
+def test_a_place_that_nobody_hands_on_is_found(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels = [*stage.kernels, stage.minder]
+    for handing_on in (kernel._parts.permits.handing_on for kernel in kernels):
+        monkeypatch.setattr(handing_on, "_let_go", lambda _: None)
+    case = Case(
+        of="gate", words={}, before=[("start", "1"), ("limit", "x:1"), ("die", "4")],
+        actors=[("work", "")], instances=2,
+    )  # fmt: skip
+    assert any("I10" in sentence for sentence in run_case(stage, case, Scripted([])).wrong)

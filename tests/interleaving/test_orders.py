@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from tests.interleaving.cases import LIVES, TAKEN_OVER, Case, pairs, run_case
+from tests.interleaving.cases import Case, run_case
 from tests.interleaving.choices import Choices, Random, Scripted, every_order
+from tests.interleaving.crowds import LIVES, TAKEN_OVER, pairs, permit_crowd, permit_pairs
 from tests.interleaving.shards import drawn, told
 from tests.interleaving.stage import Stage
 from tests.interleaving.wire import Fate
@@ -40,6 +41,22 @@ def test_every_order_of_two_short_operations_is_right(stage: Stage, left: str) -
     for case in pairs(left):
         for choices in every_order():
             no_violation(stage, f"order {[turn for turn, _ in choices.taken]}", case, choices)
+
+
+@pytest.mark.parametrize("left", ["limited", "held", "lined", "paused"])
+def test_two_who_meet_at_a_resource_keep_its_limit(stage: Stage, left: str) -> None:
+    for case in permit_pairs(left):
+        for seed in range(2):
+            order = Random(random.Random(seed), trouble=0.0)
+            no_violation(stage, f"seed {seed}", case, order)
+
+
+def test_drawn_crowds_at_resources_keep_their_limits(stage: Stage) -> None:
+    first = int(os.environ.get("BATON_SEED") or secrets.randbits(31))
+    for seed in range(first, first + 20):
+        rng = random.Random(seed)
+        case = permit_crowd(rng)
+        no_violation(stage, f"BATON_SEED={seed}", case, Random(rng, trouble=0.06 * (seed % 2)))
 
 
 @pytest.mark.parametrize("case", TAKEN_OVER, ids=str)

@@ -64,6 +64,23 @@ class Command:
         """Tell whether it may change something."""
         return self.name in WRITES
 
+    @property
+    def statements(self) -> int:
+        """How many updates it carries; 1 for everything that is no group."""
+        at, count = _NAME_AT - 1 - 4, 0
+        at += struct.unpack_from("<i", self.message, at)[0]
+        while at < len(self.message) and self.message[at] == 1:  # a sequence of documents
+            end = at + 1 + struct.unpack_from("<i", self.message, at + 1)[0]
+            at = self.message.index(0, at + 5) + 1
+            while at < end:
+                at += struct.unpack_from("<i", self.message, at)[0]
+                count += 1
+        return max(1, count)
+
+    def names(self, what: str) -> bool:
+        """Tell whether a text occurs in it."""
+        return what.encode() in self.message
+
 
 class Gate(Protocol):
     """Who decides about the commands of one process."""
@@ -71,8 +88,11 @@ class Gate(Protocol):
     def arrive(self, command: Command) -> Fate:
         """Block until the command may go on; return its fate."""
 
-    def finish(self) -> None:
-        """Note that a command which had arrived is answered, or its answer lost."""
+    def finish(self, answer: bytes | None = None) -> None:
+        """Note that a command is over: with the server's answer, even where its sender hears none.
+
+        None: it was never sent, or nobody knows its answer.
+        """
 
 
 class Wire:
@@ -103,11 +123,12 @@ class Wire:
 
         def receive_message(conn: Connection, request_id: int | None) -> Any:
             gate, fate = wire._fates.__dict__.pop("pending", (None, Fate.PASS))
+            reply = None
             try:
                 reply = None if fate is Fate.LATE else receive(conn, request_id)
             finally:
                 if gate is not None:
-                    gate.finish()
+                    gate.finish(bytes(reply.payload_document) if reply is not None else None)
             if fate is Fate.DIE_AFTER:
                 raise Died
             if fate is not Fate.PASS:
