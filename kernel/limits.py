@@ -47,6 +47,9 @@ STARTS_PER_SECOND_MIN = 0.0001
 #: How long a handed-on permit is kept for whom it was handed to, and how many at a time.
 RESERVATION_SECONDS = 5
 HAND_OUT_MAX = 100
+#: A permit passed on waits so long for its claim; nothing takes it away sooner, and no claim of it
+#: is taken later.
+PASSING_SECONDS = 2
 #: When a waiter looks by itself although nobody handed anything on, and after a lost answer.
 PERMIT_RETRY_SECONDS = 30
 PERMIT_RETRY_SECONDS_MAX = 3600

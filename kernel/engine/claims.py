@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -106,12 +106,15 @@ class LiveClaim:
 class HeldClaim:
     """One claim from taking it to its end; commits are serialised by `lock`.
 
-    `begun` are the steps that the write of the claim itself has begun.
+    `begun` are the steps that the write of the claim itself has begun, `permits` what was granted
+    to it before, by step. `following` is the claim that its slot goes on with, taken meanwhile.
     """
 
     def __init__(self, stored: Stored, live: LiveClaim) -> None:
         self.live = live
         self.begun: tuple[str, ...] = ()
+        self.permits: Mapping[str, str] = {}
+        self.following: HeldClaim | None = None
         self.lock = threading.RLock()
         self.ended = False
         self.claimed_at = stored.now

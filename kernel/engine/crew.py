@@ -24,7 +24,10 @@ _WAITING_TURN: Final = 1.0
 
 
 class Crew:
-    """The claims of one drain; `run(held)` carries one as far as it goes."""
+    """The claims of one drain; `run(held)` carries one as far as it goes.
+
+    One that is followed by another keeps its slot for it.
+    """
 
     def __init__(self, machine: Machine, run: Callable[[HeldClaim], None]) -> None:
         self._machine = machine
@@ -82,13 +85,18 @@ class Crew:
 
     def _carry(self, held: HeldClaim, *, is_suspect: bool) -> None:
         has_turn = False
+        following: HeldClaim | None = held
         try:
-            with self._machine.keeper.keeping(held.live):
-                has_turn = is_suspect and self._await_turn(held)
-                self._run(held)
-        except BaseException as exc:  # noqa: BLE001 - raised again for whoever drains
-            with self._changed:
-                self._errors.append(exc)
+            while following is not None:
+                current = following
+                try:
+                    with self._machine.keeper.keeping(current.live):
+                        has_turn = has_turn or (is_suspect and self._await_turn(current))
+                        self._run(current)
+                except BaseException as exc:  # noqa: BLE001 - raised again for whoever drains
+                    with self._changed:
+                        self._errors.append(exc)
+                following = current.following
         finally:
             self._home(held, is_suspect=is_suspect, has_turn=has_turn)
 

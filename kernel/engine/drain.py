@@ -10,19 +10,20 @@ returns. Leaves to others: taking (`kernel.engine.taking`), running (`kernel.eng
 
 from __future__ import annotations
 
-import math
-import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from kernel.engine.budget import Budget
 from kernel.engine.claims import HeldClaim
 from kernel.engine.crew import Crew
 from kernel.engine.machine import Machine
+from kernel.engine.passing import Passing, may_follow
 from kernel.engine.running import run_claim
 from kernel.engine.taking import Taker
 from kernel.errors import HintsUnavailable
+from kernel.protocol.resources import PermitOwner
+from kernel.store.waiters import Standing
 
 #: Pauses between two looks for more while some slots are free and others are at work, seconds.
 _LOOK_FIRST: Final = 0.1
@@ -42,6 +43,7 @@ class Drain:
         self._machine = machine
         self._taker = taker
         self._slots = slots
+        self._passing = Passing(machine, taker.served)
 
     def is_wide(self, queues: Sequence[str]) -> bool:
         """Tell whether claims of these queues run side by side."""
@@ -82,9 +84,21 @@ class Drain:
             if self._machine.hints.hints.has_due(queue):
                 self._machine.hints.ring(queue)
 
-    def _run(self, held: HeldClaim) -> None:
+    def _run(self, held: HeldClaim, budget: Budget, may_take: Callable[[], bool]) -> None:
         definition = self._taker.served()[held.instance.definition_fingerprint]
-        run_claim(self._machine, held, definition)
+
+        def to_next(resource: str, owner: PermitOwner) -> HeldClaim | None:
+            def may(waiter: Standing) -> bool:
+                return may_take() and may_follow(self._machine, budget.queues, waiter)
+
+            # Its place in the budget is kept first: several claims come home at once.
+            has_place = budget.spend()
+            following = self._passing.to_next(resource, owner, may if has_place else _nobody)
+            if has_place and following is None:
+                budget.give_back()
+            return following
+
+        run_claim(self._machine, held, definition, to_next)
 
     def _take_anywhere(self, queue: str, count: int) -> list[HeldClaim]:
         held = self._taker.take(queue, count)
@@ -99,24 +113,24 @@ class Drain:
         *,
         alone: bool = False,
     ) -> int:
-        until = time.monotonic() + max_seconds if max_seconds is not None else math.inf
-        budget = max_claims if max_claims is not None else sys.maxsize
+        budget = Budget(tuple(queues), max_claims, max_seconds)
         is_wide = self.is_wide(queues) and not alone
         run = self._run_side_by_side if is_wide else self._run_one_by_one
         try:
-            return run(queues, take, budget, until)
+            run(take, budget)
         finally:
             self._machine.hints.forget_ended()
+        return budget.spent
 
-    def _run_one_by_one(self, queues: Sequence[str], take: Take, budget: int, until: float) -> int:
-        ran = 0
-        while ran < budget and time.monotonic() < until:
-            held = self._next(_turned(queues, ran), take)
-            if held is None:
+    def _run_one_by_one(self, take: Take, budget: Budget) -> None:
+        while budget.left():
+            following = self._next(_turned(budget.queues, budget.spent), take)
+            if following is None:
                 break
-            self._run(held)
-            ran += 1
-        return ran
+            budget.spend()
+            while following is not None:
+                self._run(following, budget, lambda: True)
+                following = following.following
 
     def _next(self, queues: Sequence[str], take: Take) -> HeldClaim | None:
         for queue in queues:
@@ -126,16 +140,14 @@ class Drain:
                 return held[0]
         return None
 
-    def _run_side_by_side(
-        self, queues: Sequence[str], take: Take, budget: int, until: float
-    ) -> int:
-        crew = Crew(self._machine, self._run)
-        ran, pause = 0, _LOOK_FIRST
+    def _run_side_by_side(self, take: Take, budget: Budget) -> None:
+        crew = Crew(self._machine, lambda held: self._run(held, budget, crew.takes_more))
+        pause = _LOOK_FIRST
         try:
-            while ran < budget and time.monotonic() < until and not self._machine.is_stopping():
+            while budget.left() and not self._machine.is_stopping():
                 finished = crew.finished
-                taken, is_full = self._fill(crew, _turned(queues, ran), take, budget - ran)
-                ran += taken
+                queues = _turned(budget.queues, budget.spent)
+                taken, is_full = self._fill(crew, queues, take, budget)
                 if taken:
                     pause = _LOOK_FIRST
                 elif not crew.running():
@@ -146,23 +158,29 @@ class Drain:
                     pause = min(2 * pause, _LOOK_LAST)
         finally:
             crew.disband()
-        return ran
 
-    def _fill(self, crew: Crew, queues: Sequence[str], take: Take, budget: int) -> tuple[int, bool]:
+    def _fill(
+        self, crew: Crew, queues: Sequence[str], take: Take, budget: Budget
+    ) -> tuple[int, bool]:
         """Fill free slots; return how many claims were taken, and whether none was free."""
         taken, is_full = 0, True
         slots = max(self._slots(queue) for queue in queues)
         for queue in queues:
             free = min(
-                slots - crew.running(), self._slots(queue) - crew.running(queue), budget - taken
+                slots - crew.running(), self._slots(queue) - crew.running(queue), budget.left()
             )
             if free < 1 or not crew.takes_more():
                 continue
             is_full = False
             for held in take(queue, free):
+                budget.spend(even_if_over=True)
                 crew.add(held)
                 taken += 1
         return taken, is_full
+
+
+def _nobody(_: Standing) -> bool:
+    return False
 
 
 def _turned(queues: Sequence[str], turn: int) -> Sequence[str]:

@@ -14,18 +14,22 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
+import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from kernel.engine.hinting import HintWriter, as_ms
 from kernel.engine.pacing import Pacer
-from kernel.errors import HintsUnavailable
+from kernel.errors import HintsUnavailable, StoreUnavailable
 from kernel.hints import Candidate
 from kernel.protocol import queueing
-from kernel.protocol.resources import PermitOwner, ResourceState
-from kernel.store import CapacityStore, PermitGroups, Waiters
+from kernel.protocol.resources import Held, PermitOwner, ResourceState
+from kernel.store import CapacityStore, Leaving, PermitGroups, Waiters
 from kernel.store.waiters import Standing
 
 log: Final = logging.getLogger("baton.capacity")
@@ -34,6 +38,8 @@ log: Final = logging.getLogger("baton.capacity")
 _LOOK_FURTHER: Final = 20
 #: Waiters a release may choose from: others that release at the same moment choose first.
 _FOLLOWING: Final = 8
+#: How long what was seen of a resource with a line may refuse newcomers, seconds.
+_BELIEVED_SECONDS: Final = 0.5
 
 
 class HandingOn:
@@ -51,8 +57,11 @@ class HandingOn:
         self._waiters = waiters
         self._hints = hints
         self._pacer = Pacer(self.hand_on)
-        #: Resources that had a line when this process last saw them.
-        self._lined: set[str] = set()
+        #: Resources that had a line when this process last saw them, and when that was.
+        self._lined: dict[str, tuple[float, ResourceState]] = {}
+        self._lock = threading.Lock()
+        #: Permits that may have been granted to claims that were never taken.
+        self._strays: dict[str, set[PermitOwner]] = defaultdict(set)
 
     def close(self) -> None:
         """End what runs in the background. On repeat: nothing."""
@@ -61,29 +70,78 @@ class HandingOn:
     def seen(self, state: ResourceState) -> None:
         """Learn from any answer whether there is a line, and when its next start is due."""
         if not state.line:
-            self._lined.discard(state.name)
+            self._lined.pop(state.name, None)
             return
-        self._lined.add(state.name)
+        self._lined[state.name] = (time.monotonic(), state)
         if (at := state.next_start_at()) is not None:
             self._pacer.arm(state.name, (at - state.now).total_seconds())
 
-    def give_back(self, resource: str, owner: PermitOwner, *, unused: bool = False) -> None:
+    def closed(self, resource: str) -> ResourceState | None:
+        """Return a resource that had a line and no place a moment ago: who comes new is refused.
+
+        Believed for half a second. Should it have opened since, the look after the deferral
+        (`look_again`) finds that out, as it does after any refusal.
+        """
+        at, state = self._lined.get(resource, (-math.inf, None))
+        if state is None or time.monotonic() - at > _BELIEVED_SECONDS or state.places():
+            return None
+        return replace(state, queued=state.queued + self._groups.refuse(resource))
+
+    def give_back(
+        self,
+        resource: str,
+        owner: PermitOwner,
+        *,
+        unused: bool = False,
+        following: Sequence[Standing] | None = None,
+    ) -> None:
         """Give a permit back and hand its place on: in one update, where a line is known.
+
+        `following` are those next in line, where they were just read.
 
         Raises:
             StoreUnavailable: not known; try again.
         """
-        following = self._following(resource) if resource in self._lined else []
-        state = self._groups.release(
-            resource,
-            owner,
-            unused=unused,
-            then_reserve=tuple(waiter.workflow_id for waiter in following),
-        )
+        if following is None:
+            following = self.following(resource)
+        names = tuple(waiter.workflow_id for waiter in following)
+        self._give_back_strays(resource)
+        leaving = Leaving(owner=owner, unused=unused, then_reserve=names)
+        state = self._groups.release(resource, leaving)
         self.seen(state)
         self._let_go([w for w in following if w.workflow_id in state.handed])
         if state.line and state.places():
             self.hand_on(resource, state)
+
+    def pass_on(
+        self, resource: str, owner: PermitOwner, offered: tuple[PermitOwner, ...]
+    ) -> Held | None:
+        """Give a permit back and grant one to the first of those offered that has no place yet.
+
+        None: to nobody; what is free is handed on.
+
+        Raises:
+            StoreUnavailable: not known; giving it back once more settles it.
+        """
+        try:
+            state = self._groups.release(resource, Leaving(owner=owner, then_pass=offered))
+        except StoreUnavailable:
+            with self._lock:
+                self._strays[resource].update(offered)
+            raise
+        self.seen(state)
+        given = next((held for held in state.holders if held.owner in offered), None)
+        if given is None and state.line and state.places():
+            self.hand_on(resource, state)
+        return given
+
+    def take_back(self, resource: str, owner: PermitOwner) -> None:
+        """Give back, sooner or later, a permit whose claim was not taken."""
+        try:
+            self.give_back(resource, owner, unused=True)
+        except StoreUnavailable:
+            with self._lock:
+                self._strays[resource].add(owner)
 
     def hand_on(self, resource: str, state: ResourceState | None = None) -> int:
         """Hand every free place on; return how many waiters may go on.
@@ -134,14 +192,28 @@ class HandingOn:
             if state.places():
                 self.hand_on(state.name, state)
 
-    def _following(self, resource: str) -> list[Standing]:
-        """Return those next in line who need nothing else: a freed place may go to the first."""
-        return list(
-            itertools.takewhile(
-                lambda waiter: waiter.needs <= {resource},
-                self._waiters.first(resource, limit=_FOLLOWING),
-            )
-        )
+    def following(self, resource: str, *, whole: bool = False) -> list[Standing]:
+        """Return those next in line who need nothing else: a freed place may go to the first.
+
+        Nobody, where this process knows of no line.
+        """
+        if resource not in self._lined:
+            return []
+        first = self._waiters.first(resource, limit=_FOLLOWING, whole=whole)
+        return list(itertools.takewhile(lambda waiter: waiter.needs <= {resource}, first))
+
+    def _give_back_strays(self, resource: str) -> None:
+        """Give back what may have been granted by an update whose answer was lost."""
+        with self._lock:
+            strays = self._strays.pop(resource, None)
+        if not strays:
+            return
+        try:
+            self._store.release(resource, sorted(strays, key=lambda owner: owner.token))
+        except StoreUnavailable:
+            with self._lock:
+                self._strays[resource].update(strays)
+            raise
 
     def _chosen(self, resource: str, standing: Sequence[Standing], places: int) -> list[Standing]:
         chosen: list[Standing] = []

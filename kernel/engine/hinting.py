@@ -81,6 +81,11 @@ class HintWriter:
                 if self.hints.note_claims(queue, leases, ended=self._take_ended(queue)):
                     self.ring(queue)
 
+    def unlaned(self, instance: WorkflowInstance) -> None:
+        """Take a claimed instance out of the lanes, where it was not popped."""
+        with suppress(HintsUnavailable):
+            self.hints.discard(instance.queue, instance.workflow_id)
+
     def unleased(self, queue: str, workflow_id: str, token: str) -> None:
         """Remember that a claim has ended; its lease is forgotten with the next one's note.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -32,6 +32,8 @@ from kernel.store import CapacityStore, PermitGroups, Waiters
 
 log: Final = logging.getLogger("baton.capacity")
 
+#: Gives a permit back; answers with the claim the slot goes on with, if with one.
+ToNext = Callable[[str, PermitOwner], HeldClaim | None]
 #: As a step: the workflow itself.
 WORKFLOW: Final = None
 
@@ -54,7 +56,9 @@ class ClaimPermits:
         self._held = held
         self._definition = definition
         self._lock = threading.Lock()
-        self._taken: dict[str | None, set[str]] = {}
+        self._taken: dict[str | None, set[str]] = {
+            step: {name} for step, name in held.permits.items()
+        }
         #: Steps whose resources could not be named; None: the workflow's could not.
         self._unnamed: dict[str | None, Outcome] = {}
 
@@ -98,6 +102,24 @@ class ClaimPermits:
                 continue
             with self._lock:
                 self._taken[step].discard(name)
+
+    def pass_on(self, step: str, to_next: ToNext) -> None:
+        """Give a step's permits back at the end of its claim, which may be followed by another.
+
+        That is so where one permit is all the claim holds. On repeat: nothing.
+        """
+        names = self._of(step)
+        if len(names) != 1 or self._definition.workflow_resources is not None:
+            self.give_back(step)
+            return
+        [name] = names
+        try:
+            self._held.following = to_next(name, self._owner(step))
+        except StoreUnavailable as exc:
+            log.warning("permit of %s not given back yet: %s", name, exc)
+            return
+        with self._lock:
+            self._taken[step].discard(name)
 
     def give_back_all(self) -> None:
         """Give back whatever this claim still holds, at its end. On repeat: nothing."""
@@ -169,6 +191,10 @@ class ClaimPermits:
         """Ask for one permit, again after a lost answer; None means that nobody can tell."""
         owner = self._owner(step)
         leaving = self._owner(passing[name]) if name in passing else None
+        if leaving is None and self._in_line_since(step) is None:
+            closed = self._desk.handing_on.closed(name)
+            if closed is not None and not closed.knows(owner.workflow_id):
+                return closed
         with self._lock:
             self._taken[step].add(name)  # before the answer, which may be lost
         for _ in range(2):

@@ -14,7 +14,7 @@ from kernel.engine.claims import HeldClaim
 from kernel.engine.committing import commit_held
 from kernel.engine.finalize import run_finalizer
 from kernel.engine.machine import Machine
-from kernel.engine.permits import ClaimPermits
+from kernel.engine.permits import ClaimPermits, ToNext
 from kernel.engine.wave import WaveRunner
 from kernel.errors import StoreUnavailable
 from kernel.protocol import owning, queueing, readiness, settling, signaling
@@ -22,14 +22,18 @@ from kernel.protocol.commit import Commit
 from kernel.protocol.holding import held_commit
 
 
-def run_claim(machine: Machine, held: HeldClaim, definition: Definition) -> None:
+def run_claim(
+    machine: Machine, held: HeldClaim, definition: Definition, to_next: ToNext | None = None
+) -> None:
     """Carry a claimed instance as far as it goes, keeping its lease alive meanwhile.
+
+    `held.following` is then the claim that this slot has to run next, if `to_next` found one.
 
     On repeat: a claim is run once; the next one goes on from what was committed.
     On crash: the lease runs out and any worker goes on from the last commit.
     """
     permits = ClaimPermits(machine.permits, held, definition)
-    wave = WaveRunner(machine, held, definition, permits)
+    wave = WaveRunner(machine, held, definition, permits, to_next)
     with machine.keeper.keeping(held.live):
         if machine.is_stopping():
             commit_held(machine.store, held, owning.hand_back(held.instance, held.begun))

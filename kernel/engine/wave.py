@@ -19,7 +19,7 @@ from kernel.engine.claims import HeldClaim
 from kernel.engine.committing import commit_held, mark_held
 from kernel.engine.invoke import Hung
 from kernel.engine.machine import Machine
-from kernel.engine.permits import ClaimPermits
+from kernel.engine.permits import ClaimPermits, ToNext
 from kernel.errors import ValueTooLarge
 from kernel.protocol import beginning, homecoming, queueing
 from kernel.protocol.apply import apply_changes
@@ -37,12 +37,18 @@ class WaveRunner:
     """Runs waves of one claim until no next step begins in the same write."""
 
     def __init__(
-        self, machine: Machine, held: HeldClaim, definition: Definition, permits: ClaimPermits
+        self,
+        machine: Machine,
+        held: HeldClaim,
+        definition: Definition,
+        permits: ClaimPermits,
+        to_next: ToNext | None,
     ) -> None:
         self._machine = machine
         self._held = held
         self._definition = definition
         self._permits = permits
+        self._to_next = to_next
         #: The next step, where its permits were refused in the last write of a wave.
         self._put_off: dict[str, Refusal] = {}
 
@@ -134,7 +140,7 @@ class WaveRunner:
         held.live.left(step)
         self._put_off = {}
         # The call is over: its permits go to the next while its outcome is written.
-        given = self._giving_back(step)
+        given = self._giving_back(step, ends=self._ends_with(step, outcome))
         try:
             with held.lock:
                 away.discard(step)
@@ -149,10 +155,22 @@ class WaveRunner:
                 given.result()
             self._permits.look_again(self._put_off)
 
-    def _giving_back(self, step: str) -> concurrent.futures.Future[None] | None:
+    def _giving_back(self, step: str, *, ends: bool) -> concurrent.futures.Future[None] | None:
         if not self._permits.holds_any(step):
             return None
+        if ends and self._to_next is not None:
+            passing = partial(self._permits.pass_on, step, self._to_next)
+            return self._machine.wave_threads.submit(passing)
         return self._machine.wave_threads.submit(partial(self._permits.give_back, step))
+
+    def _ends_with(self, step: str, outcome: Outcome) -> bool:
+        """Tell whether the claim is sure to end with the write of this outcome."""
+        others = (s for name, s in self._held.instance.steps.items() if name != step)
+        return (
+            isinstance(outcome, Completed)
+            and self._definition.success_finalizer is None
+            and all(state.is_done for state in others)
+        )
 
     def _invoke(self, step: str, cancelled: Cancellation) -> Outcome | Hung:
         policy = self._definition.steps[step]

@@ -40,6 +40,10 @@ class NoHints:
         """Know of nothing due."""
         return None
 
+    def is_next(self, queue: str, *, priority: int, at_ms: int) -> bool:  # noqa: ARG002
+        """Know of no order that could be kept."""
+        return False
+
     def depth(self, queue: str) -> dict[int, LaneDepth]:  # noqa: ARG002
         """Count nothing: there are no lanes, which is not the same as empty ones."""
         return {}

@@ -69,6 +69,9 @@ class Hints(Protocol):
     def oldest_due_ms(self, queue: str) -> int | None:
         """Tell when the longest-waiting due member of all lanes became due; None: nothing is."""
 
+    def is_next(self, queue: str, *, priority: int, at_ms: int) -> bool:
+        """Tell whether nothing in the lanes would be taken before such a candidate."""
+
     def depth(self, queue: str) -> dict[int, LaneDepth]:
         """Count each lane, keyed by priority 0 to 3."""
 

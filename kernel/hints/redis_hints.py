@@ -99,6 +99,13 @@ class RedisHints:
             score = self._scripts.run("oldest_due", keys=keys.lanes, args=(self._offset(),))
             return None if score is None else _ms(score)
 
+    def is_next(self, queue: str, *, priority: int, at_ms: int) -> bool:
+        """Tell whether nothing in the lanes would be taken before such a candidate."""
+        keys = self._keys.of(queue)
+        with self._asking():
+            args = (self._offset(), int(priority), int(at_ms))
+            return int(self._scripts.run("is_next", keys=keys.lanes, args=args)) == 1
+
     def depth(self, queue: str) -> dict[int, LaneDepth]:
         """Count each lane, keyed by priority 0 to 3."""
         keys = self._keys.of(queue)

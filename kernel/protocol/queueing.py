@@ -1,7 +1,9 @@
 """Standing in line for a permit: commits that put off, and that hand on (pure, design 1.4, 2.5).
 
 An instance put off gives its claim back and is found by `blocked_on.resources`; handed on, it is
-claimable at once and stays in the line until somebody claims it.
+claimable at once and stays in the line until somebody claims it. One that waits for one permit of
+one step may also be claimed by whoever has just had the permit granted to that claim; its step
+begins in the same write.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from kernel.model import InstanceStatus, StepStatus, WorkflowInstance
-from kernel.protocol import settling, spans
+from kernel.protocol import owning, readiness, settling, spans
 from kernel.protocol.apply import Document, apply_changes
+from kernel.protocol.beginning import begin_changes
 from kernel.protocol.commit import UNCLAIMED, Commit, Guard
 from kernel.protocol.deferring import blocked_record, defer_changes
 from kernel.protocol.expressions import Add, Expression, FieldValue, Lit, Now
@@ -71,3 +74,44 @@ def hand_on(workflow_id: str, revision: int, steps: Sequence[str]) -> Commit:
     for step in steps:
         changes[f"steps.{step}.not_before"] = Now()
     return Commit(label="hand on", guard=guard, stages=(changes,))
+
+
+def next_step(
+    instance: WorkflowInstance, resource: str, now: datetime, *, max_recoveries: int
+) -> str | None:
+    """Return the step that would begin, alone, if it had its permit; None if that is not all."""
+    put_off = [
+        name
+        for name, state in instance.steps.items()
+        if spans.is_in_line(state) and state.blocked_on and resource in state.blocked_on.resources
+    ]
+    if instance.claim_token is not None or instance.waits or len(put_off) != 1:
+        return None
+    [step] = put_off
+    freed = instance.steps[step].model_copy(update={"not_before": None})
+    instance = instance.model_copy(update={"steps": {**instance.steps, step: freed}})
+    action = readiness.next_action(instance, now, max_recoveries=max_recoveries)
+    is_first_entry = freed.status is StepStatus.PENDING
+    return step if action == readiness.RunWave((step,)) and is_first_entry else None
+
+
+def claim_and_begin(
+    instance: WorkflowInstance, step: str, token: str, owner: str, *, lease_ms: int
+) -> Commit:
+    """Return the commit that claims an instance in line and begins the step whose permit is there.
+
+    Guarded by the revision of its deferral, and by nobody's claim.
+    """
+    guard = Guard(
+        workflow_id=instance.workflow_id,
+        statuses=(InstanceStatus.RUNNING,),
+        claim_token=UNCLAIMED,
+        step_seqs={step: instance.steps[step].seq},
+        revision=instance.revision,
+    )
+    changes: dict[str, Expression] = {
+        **owning.claim_changes(token, owner, lease_ms=lease_ms),
+        **begin_changes(instance, step),
+        "interrupted_at": Now(),  # what is claimable later is taken now, and nobody held it
+    }
+    return Commit(label="claim and begin", guard=guard, stages=(changes,))

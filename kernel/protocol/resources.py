@@ -84,6 +84,11 @@ class ResourceState:
         """Tell whether this owner has a permit."""
         return any(held.owner == owner for held in self.holders)
 
+    def knows(self, workflow_id: str) -> bool:
+        """Tell whether a workflow has a permit or a place here."""
+        holds = any(held.owner.workflow_id == workflow_id for held in self.holders)
+        return holds or workflow_id in self.reserved
+
     @property
     def is_open(self) -> bool:
         """Neither paused nor cooling down."""

@@ -2,18 +2,23 @@
 
 The holders are read first, then the instances: whoever took a permit between the two readings is
 not among the holders read, and whoever is held a claim before its instance is read. The other order
-would free permits of the living.
+would free permits of the living. A permit passed on has no claim yet: it is let alone until its
+claim can no longer be taken (`kernel.engine.passing`).
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
+from kernel import limits
 from kernel.engine.permits import PermitDesk
 from kernel.reconcile.turn import Turn
 from kernel.store import DutyLeases
 
 PART: Final = "ended_permits"
+#: The time in which the claim of a passed permit is taken, and as much again for other clocks.
+_NOT_CLAIMED_YET: Final = timedelta(seconds=2 * limits.PASSING_SECONDS)
 
 
 def free_ended_permits(
@@ -34,7 +39,12 @@ def free_ended_permits(
     freed = 0
     for state in states:
         tokens = waiters.tokens_of([held.owner.workflow_id for held in state.holders])
-        ended = [h.owner for h in state.holders if tokens[h.owner.workflow_id] != h.owner.token]
+        ended = [
+            held.owner
+            for held in state.holders
+            if tokens[held.owner.workflow_id] != held.owner.token
+            and held.since < state.now - _NOT_CLAIMED_YET
+        ]
         if ended:
             freed += len(ended)
             handing_on.hand_on(state.name, store.release(state.name, ended))

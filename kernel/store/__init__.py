@@ -12,6 +12,7 @@ from __future__ import annotations
 from kernel.store.capacity import CapacityStore
 from kernel.store.clock import StoreClock
 from kernel.store.connection import Connection
+from kernel.store.exchanging import Leaving
 from kernel.store.grouped import GroupedInstances
 from kernel.store.instances import InstanceStore
 from kernel.store.leases import DutyLeases
@@ -32,6 +33,7 @@ __all__ = [
     "GroupedInstances",
     "InstanceScan",
     "InstanceStore",
+    "Leaving",
     "Outline",
     "PermitGroups",
     "Served",

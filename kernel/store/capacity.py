@@ -23,6 +23,7 @@ from kernel.store.capacity_pipelines import Pipeline
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored
 from kernel.store.connection import Connection, Document, translated
+from kernel.store.exchanging import Leaving, exchanged
 from kernel.store.schema import CAPACITY
 
 _NO_HISTORY: Final = {"history": 0}
@@ -56,44 +57,42 @@ class CapacityStore:
         states = {name: _state(row) for name, row in rows.items()}
         return states | {name: ResourceState(name=name, now=now) for name in missing if now}
 
-    def acquire(
+    def exchange(
         self,
         resource: str,
-        owners: Sequence[PermitOwner],
         *,
+        leaving: Sequence[Leaving] = (),
+        wanted: Sequence[PermitOwner] = (),
         lease_ms: int,
-        leaving: Sequence[PermitOwner] = (),
+        unasked: int = 0,
     ) -> ResourceState:
-        """Grant or refuse each owner, in order, in one update; `state.holds(owner)` is the answer.
+        """Take out those that leave and grant or refuse those that ask, in one update.
 
-        Those `leaving` give theirs back in the same update. On repeat: those that hold are renewed.
+        `state.holds(owner)` is the answer. On repeat: those that hold are renewed, those that are
+        out stay out; a place already passed on or kept is not given twice; `unasked` are counted
+        again.
         """
-        pipeline = capacity_pipelines.acquired(owners, leaving, self._clock, lease_ms=lease_ms)
+        pipeline = exchanged(leaving, wanted, self._clock, lease_ms=lease_ms, unasked=unasked)
         return self._update(resource, pipeline)
 
-    def release(
-        self,
-        resource: str,
-        owners: Sequence[PermitOwner],
-        *,
-        unused: bool = False,
-        then_reserve: Sequence[str] = (),
+    def acquire(
+        self, resource: str, owners: Sequence[PermitOwner], *, lease_ms: int
     ) -> ResourceState:
-        """Give permits back, `unused` ones together with their start. On repeat: nothing.
+        """Grant or refuse each owner, in order, in one update; see `exchange`."""
+        return self.exchange(resource, wanted=owners, lease_ms=lease_ms)
 
-        In the same update, keep as many places as permits were named for the first workflows of
-        `then_reserve` that have none.
-        """
-        pipeline = capacity_pipelines.released(owners, self._clock, unused=unused)
-        if then_reserve:
-            pipeline += capacity_pipelines.reserved(
-                list(dict.fromkeys(then_reserve)), self._clock, most=len(owners)
-            )
-        return self._update(resource, pipeline)
+    def release(self, resource: str, owners: Sequence[PermitOwner]) -> ResourceState:
+        """Give permits back. On repeat: nothing."""
+        leaving = [Leaving(owner=owner) for owner in owners]
+        return self.exchange(resource, leaving=leaving, lease_ms=0)
 
     def reserve(self, resource: str, workflow_ids: Sequence[str]) -> ResourceState:
         """Keep a place for each workflow in order while there are some; see `state.reserved`."""
-        return self._update(resource, capacity_pipelines.reserved(workflow_ids, self._clock))
+        pipeline = [
+            *capacity_pipelines.dropped(self._clock),
+            *capacity_pipelines.reserved(workflow_ids, self._clock),
+        ]
+        return self._update(resource, pipeline)
 
     def unreserve(self, resource: str, workflow_ids: Sequence[str]) -> None:
         """Let go of reservations. On repeat: nothing."""

@@ -1,9 +1,10 @@
-"""The updates of a resource document, each one pipeline on the database's clock (design 2.5).
+"""The updates of a resource document, as stages on the database's clock (design 2.5).
 
-Guarantees that every update first drops what is over (holders, reservations, an override) and then
-judges by the rules of `kernel.protocol.resources`, for a whole group of owners in order. What was
-granted is read from the document afterwards: an owner is among its holders, or not. Leaves to
-others: sending them (`kernel.store.capacity`).
+Guarantees that each judges by the rules of `kernel.protocol.resources`, for a whole group of owners
+in order, on a document from which `dropped` has removed what is over (holders, reservations, an
+override). What was granted is read from the document afterwards: an owner is among its holders, or
+not. Leaves to others: which stages make one update (`kernel.store.exchanging`), and sending it
+(`kernel.store.capacity`).
 
 Fields: `holders` [{owner: {workflow_id, step, token}, since, expires}], `reservations`
 [{workflow_id, expires}], `handed` (who got a place by the last update that was to keep some),
@@ -19,22 +20,24 @@ from typing import Any, Final
 
 from kernel import limits
 from kernel.protocol.resources import PermitOwner
+from kernel.store.capacity_rules import (
+    Expr,
+    below,
+    in_rate,
+    is_open,
+    kept,
+    let,
+    or_before,
+    renewed_in,
+    unexpired,
+    without,
+)
 from kernel.store.clock import StoreClock
 
 Pipeline = list[dict[str, Any]]
-Expr = Any
 
-#: Starts kept even without a rate, so that a rate set later knows what went before.
-_STARTS_KEPT: Final = 32
 #: How much the newest holding time counts in the estimate.
 _NEWEST_SHARE: Final = 0.2
-
-_RATE: Final = "$max_starts_per_second"
-_COUNT: Final = {"$toInt": {"$ceil": {"$ifNull": [_RATE, 0]}}}
-#: Milliseconds in which `_COUNT` may start; null without a rate.
-_WINDOW: Final = {
-    "$toLong": {"$ceil": {"$divide": [{"$multiply": [1000, {"$ceil": _RATE}]}, _RATE]}}
-}
 
 
 def owner_record(owner: PermitOwner) -> dict[str, Any]:
@@ -43,7 +46,7 @@ def owner_record(owner: PermitOwner) -> dict[str, Any]:
 
 
 def dropped(clock: StoreClock) -> Pipeline:
-    """Return the stages every update begins with: defaults, and what is over is gone."""
+    """Return the stages an update begins with: defaults, and what is over is gone."""
     now = clock.now()
     is_over = {
         "$and": [
@@ -61,24 +64,18 @@ def dropped(clock: StoreClock) -> Pipeline:
                 **defaults,
                 "paused": {"$ifNull": ["$paused", False]},
                 "starts": {"$ifNull": ["$starts", []]},
-                "holders": _unexpired("$holders", now),
-                "reservations": _unexpired("$reservations", now),
-                "max_concurrency": _or_before("max_concurrency", is_over),
-                "max_starts_per_second": _or_before("max_starts_per_second", is_over),
+                "holders": unexpired("$holders", now),
+                "reservations": unexpired("$reservations", now),
+                "max_concurrency": or_before("max_concurrency", is_over),
+                "max_starts_per_second": or_before("max_starts_per_second", is_over),
                 "override": {"$cond": [is_over, None, {"$ifNull": ["$override", None]}]},
             }
         }
     ]
 
 
-def acquired(
-    owners: Sequence[PermitOwner],
-    leaving: Sequence[PermitOwner],
-    clock: StoreClock,
-    *,
-    lease_ms: int,
-) -> Pipeline:
-    """Grant or refuse each owner in order, after those `leaving` have gone.
+def acquired(owners: Sequence[PermitOwner], clock: StoreClock, *, lease_ms: int) -> Pipeline:
+    """Grant or refuse each owner in order.
 
     An owner that holds is renewed only. A refusal sets the line, and drops its reservation: the
     next hand-on makes a new one.
@@ -106,13 +103,7 @@ def acquired(
         "queued": {"$add": ["$queued", "$call.refused"]},
         "line": {"$cond": [{"$gt": ["$call.refused", 0]}, total, "$line"]},
     }
-    return [
-        *dropped(clock),
-        *(released(leaving, clock)[1:] if leaving else []),
-        {"$set": {"call": call}},
-        {"$set": after},
-        {"$unset": "call"},
-    ]
+    return [{"$set": {"call": call}}, {"$set": after}, {"$unset": "call"}]
 
 
 def _answered(clock: StoreClock, lease_ms: int) -> Expr:
@@ -123,21 +114,21 @@ def _answered(clock: StoreClock, lease_ms: int) -> Expr:
     taken = {"$add": [{"$size": "$$v.holders"}, {"$size": "$$rest"}]}
     is_granted = {
         "$and": [
-            _is_open(now),
+            is_open(now),
             {"$or": [{"$not": [in_line]}, has_reservation]},
-            _below(taken),
-            _in_rate("$$v.starts", "$$at", 0),
+            below(taken),
+            in_rate("$$v.starts", "$$at", 0),
         ]
     }
     held = {"owner": "$$o", "since": "$$at", "expires": expires}
     granted = {
         "holders": {"$concatArrays": ["$$v.holders", [held]]},
-        "starts": _kept({"$concatArrays": ["$$v.starts", ["$$at"]]}),
+        "starts": kept({"$concatArrays": ["$$v.starts", ["$$at"]]}),
         "reservations": "$$rest",
         "granted": {"$add": ["$$v.granted", 1]},
     }
     refused = {"reservations": "$$rest", "refused": {"$add": ["$$v.refused", 1]}}
-    renewed = {"holders": _renewed("$$v.holders", {"$eq": ["$$h.owner", "$$o"]}, expires)}
+    renewed = {"holders": renewed_in("$$v.holders", {"$eq": ["$$h.owner", "$$o"]}, expires)}
     changes = {
         "$cond": [
             {"$in": ["$$o", "$$v.holders.owner"]},
@@ -147,18 +138,24 @@ def _answered(clock: StoreClock, lease_ms: int) -> Expr:
     }
     # No two starts at one moment, and none before one that another command has written.
     start = {"$max": [now, {"$add": [{"$last": "$$v.starts"}, 1]}]}
-    rest = _without("$$v.reservations", {"$eq": ["$$r.workflow_id", "$$o.workflow_id"]})
-    decided = _let({"at": start, "rest": rest}, {"$mergeObjects": ["$$v", changes]})
-    return _let({"v": "$$value", "o": "$$this"}, decided)
+    rest = without("$$v.reservations", {"$eq": ["$$r.workflow_id", "$$o.workflow_id"]})
+    decided = let({"at": start, "rest": rest}, {"$mergeObjects": ["$$v", changes]})
+    return let({"v": "$$value", "o": "$$this"}, decided)
+
+
+def refused_before(count: int) -> dict[str, Any]:
+    """Return the stage that counts refusals nobody asked this document for."""
+    total = {"$add": ["$refused", count]}
+    return {"$set": {"refused": total, "line": total, "queued": {"$add": ["$queued", count]}}}
 
 
 def released(owners: Sequence[PermitOwner], clock: StoreClock, *, unused: bool = False) -> Pipeline:
     """Take owners out; others' permits stay, whoever is late. `unused` gives the starts back."""
     records = {"$literal": [owner_record(owner) for owner in owners]}
     gone = {"$filter": {"input": "$holders", "as": "h", "cond": {"$in": ["$$h.owner", records]}}}
-    after: dict[str, Expr] = {"holders": _without("$holders", {"$in": ["$$r.owner", records]})}
+    after: dict[str, Expr] = {"holders": without("$holders", {"$in": ["$$r.owner", records]})}
     if unused:
-        after["starts"] = _without("$starts", {"$in": ["$$r", "$call.since"]})
+        after["starts"] = without("$starts", {"$in": ["$$r", "$call.since"]})
         after["granted"] = {"$subtract": ["$granted", {"$size": "$call"}]}
     else:
         held = {
@@ -173,7 +170,66 @@ def released(owners: Sequence[PermitOwner], clock: StoreClock, *, unused: bool =
         }
         before = {"$ifNull": ["$hold_ms", None]}
         after["hold_ms"] = {"$cond": [{"$gt": [{"$size": "$call"}, 0]}, smoothed, before]}
-    return [*dropped(clock), {"$set": {"call": gone}}, {"$set": after}, {"$unset": "call"}]
+    return [{"$set": {"call": gone}}, {"$set": after}, {"$unset": "call"}]
+
+
+def passed(
+    offers: Sequence[Sequence[PermitOwner]], clock: StoreClock, *, lease_ms: int
+) -> Pipeline:
+    """Grant a permit to one owner of each offer, the first whose workflow has no place yet.
+
+    For claims that are about to be taken: they are in line, so the line does not hold them back.
+    """
+    flat = [
+        {"offer": number, "owner": owner_record(owner)}
+        for number, owners in enumerate(offers)
+        for owner in owners
+    ]
+    call = {
+        "$reduce": {
+            "input": {"$literal": flat},
+            "initialValue": {"holders": "$holders", "starts": "$starts", "given": []},
+            "in": _taken_up(clock, lease_ms),
+        }
+    }
+    count = {"$size": "$call.given"}
+    after = {
+        "holders": "$call.holders",
+        "starts": "$call.starts",
+        "granted": {"$add": ["$granted", count]},
+        "queued": {"$max": [0, {"$subtract": ["$queued", count]}]},
+    }
+    return [{"$set": {"call": call}}, {"$set": after}, {"$unset": "call"}]
+
+
+def _taken_up(clock: StoreClock, lease_ms: int) -> Expr:
+    """Return the state of a group's offers after one more owner ($$this) was looked at."""
+    now, kept_for = clock.now(), lease_ms + 1000 * limits.PASSING_SECONDS
+    held = {"owner": "$$o.owner", "since": "$$at", "expires": clock.now(kept_for)}
+    has_place = {
+        "$or": [
+            {"$in": ["$$o.owner.workflow_id", "$$v.holders.owner.workflow_id"]},
+            {"$in": ["$$o.owner.workflow_id", "$reservations.workflow_id"]},
+        ]
+    }
+    ahead = {"$size": "$reservations"}
+    is_granted = {
+        "$and": [
+            {"$not": [{"$in": ["$$o.offer", "$$v.given"]}]},
+            {"$not": [has_place]},
+            is_open(now),
+            below({"$add": [{"$size": "$$v.holders"}, ahead]}),
+            in_rate("$$v.starts", "$$at", ahead),
+        ]
+    }
+    granted = {
+        "holders": {"$concatArrays": ["$$v.holders", [held]]},
+        "starts": kept({"$concatArrays": ["$$v.starts", ["$$at"]]}),
+        "given": {"$concatArrays": ["$$v.given", ["$$o.offer"]]},
+    }
+    start = {"$max": [now, {"$add": [{"$last": "$$v.starts"}, 1]}]}
+    decided = let({"at": start}, {"$cond": [is_granted, granted, "$$v"]})
+    return let({"v": "$$value", "o": "$$this"}, decided)
 
 
 def reserved(
@@ -193,12 +249,12 @@ def reserved(
     has_place = {
         "$and": [
             is_wanted,
-            _is_open(now),
-            _below(taken),
-            _in_rate("$starts", now, {"$size": "$$value"}),
+            is_open(now),
+            below(taken),
+            in_rate("$starts", now, {"$size": "$$value"}),
         ]
     }
-    others = _without("$$value", {"$eq": ["$$r.workflow_id", "$$this"]})
+    others = without("$$value", {"$eq": ["$$r.workflow_id", "$$this"]})
     # As a variable: `$$this` of the inner expressions would be another one.
     each = {
         "$cond": [
@@ -216,7 +272,6 @@ def reserved(
     }
     new = {"$subtract": [{"$size": "$call"}, {"$size": "$reservations"}]}
     return [
-        *dropped(clock),
         {"$set": {"call": call}},
         {
             "$set": {
@@ -232,60 +287,4 @@ def reserved(
 def renewed(tokens: Sequence[str], clock: StoreClock, *, lease_ms: int) -> Pipeline:
     """Extend the permits of claims; one whose place nobody took meanwhile is still theirs."""
     mine = {"$in": ["$$h.owner.token", {"$literal": list(tokens)}]}
-    return [{"$set": {"holders": _renewed("$holders", mine, clock.now(lease_ms))}}]
-
-
-def _let(variables: dict[str, Expr], body: Expr) -> Expr:
-    return {"$let": {"vars": variables, "in": body}}
-
-
-def _unexpired(records: str, now: Expr) -> Expr:
-    living = {"$gt": ["$$r.expires", now]}
-    return {"$filter": {"input": {"$ifNull": [records, []]}, "as": "r", "cond": living}}
-
-
-def _without(records: str, condition: Expr) -> Expr:
-    return {"$filter": {"input": records, "as": "r", "cond": {"$not": [condition]}}}
-
-
-def _renewed(holders: str, condition: Expr, expires: Expr) -> Expr:
-    longer = {"$mergeObjects": ["$$h", {"expires": expires}]}
-    return {"$map": {"input": holders, "as": "h", "in": {"$cond": [condition, longer, "$$h"]}}}
-
-
-def _or_before(name: str, is_over: Expr) -> Expr:
-    return {
-        "$cond": [
-            is_over,
-            {"$ifNull": [f"$override.{name}", None]},
-            {"$ifNull": [f"${name}", None]},
-        ]
-    }
-
-
-def _is_open(now: Expr) -> Expr:
-    is_warm = {"$lte": [{"$ifNull": ["$cooldown_until", now]}, now]}
-    return {"$and": [{"$not": ["$paused"]}, is_warm]}
-
-
-def _below(taken: Expr) -> Expr:
-    is_free = {"$eq": ["$max_concurrency", None]}
-    return {"$or": [is_free, {"$lt": [taken, "$max_concurrency"]}]}
-
-
-def _in_rate(starts: Expr, at: Expr, ahead: Expr) -> Expr:
-    """Fewer than the rate allows began in the window up to `at`, those `ahead` counted too."""
-    recent = {
-        "$filter": {
-            "input": starts,
-            "as": "s",
-            "cond": {"$gte": ["$$s", {"$subtract": [at, _WINDOW]}]},
-        }
-    }
-    fits = {"$lt": [{"$add": [{"$size": recent}, ahead]}, _COUNT]}
-    return {"$cond": [{"$eq": [_RATE, None]}, True, fits]}
-
-
-def _kept(starts: Expr) -> Expr:
-    keep = {"$multiply": [-1, {"$max": [_STARTS_KEPT, _COUNT]}]}
-    return {"$slice": [starts, keep]}
+    return [{"$set": {"holders": renewed_in("$holders", mine, clock.now(lease_ms))}}]

@@ -11,17 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from pymongo import ReturnDocument, UpdateOne
 
 from kernel.errors import StoreUnavailable
 from kernel.protocol import owning
+from kernel.protocol.commit import Commit
 from kernel.protocol.expressions import Changes
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored
-from kernel.store.compiling import Filter, Pipeline, compile_begins, compile_changes
+from kernel.store.compiling import (
+    Filter,
+    Pipeline,
+    compile_begins,
+    compile_changes,
+    compile_guard,
+    compile_stages,
+)
 from kernel.store.connection import Connection, Document, translated
 from kernel.store.port import Stored
 from kernel.store.schema import INSTANCES, QUEUE_INDEX
@@ -124,6 +132,14 @@ class InstanceClaims:
                 )
             )
         return {row["workflow_id"]: _claimed(row, lease_ms) for row in rows}
+
+    def claim_for(
+        self, commit: Commit, token: str, *, before: datetime, lease_ms: int
+    ) -> Stored | None:
+        """Apply a commit that takes the claim of one instance, if it is not yet `before`."""
+        in_time = {"$expr": {"$lt": [self._clock.now(), before]}}
+        found = {**compile_guard(commit.guard), **in_time}
+        return self._claim(found, token, compile_stages(commit, self._clock), lease_ms, hint=None)
 
     def renew(self, claims: Iterable[tuple[str, str]], *, lease_ms: int) -> set[str]:
         """Extend claims in one bulk write; return the tokens that are no longer current."""

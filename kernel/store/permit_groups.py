@@ -1,29 +1,35 @@
-"""Acquires and releases of several claims of a process, one update a resource and group (1.8).
+"""Permits of several claims of a process, one update a resource and group (1.8).
 
-What gathers for a resource while one update is on its way travels in the next. Guarantees the same
-answers as one by one: each owner is granted or refused in order, and reads its answer from the
-resource as it is afterwards. Leaves to others: what an error means (each caller asks again).
+What gathers for a resource while one update is on its way travels in the next, whether it comes or
+leaves. Guarantees the same answers as one by one: each owner is granted or refused in order, and
+reads its answer from the resource as it is afterwards. Leaves to others: what an error means (each
+caller asks again).
 """
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kernel.protocol.resources import PermitOwner, ResourceState
 from kernel.store.capacity import CapacityStore
+from kernel.store.exchanging import Leaving
 from kernel.store.grouping import Grouping
-
-#: An owner that wants a permit, and the one that passes its own on to it.
-_Wanted = tuple[PermitOwner, PermitOwner | None]
-#: Whose permit, whether it was used, and whom a place may be kept for.
-_Left = tuple[PermitOwner, bool, tuple[str, ...]]
 
 _MOST: Final = 64
 #: Resources whose callers are grouped; with more names than this in one process they go alone.
 _RESOURCES_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What one caller wants of a resource: one to leave, one to come, or both."""
+
+    leaving: Leaving | None = None
+    wanted: PermitOwner | None = None
 
 
 class PermitGroups:
@@ -33,69 +39,72 @@ class PermitGroups:
         self._store = store
         self._lease_ms = lease_ms
         self._lock = threading.Lock()
-        self._coming: dict[str, Grouping[_Wanted, ResourceState]] = {}
-        self._going: dict[str, Grouping[_Left, ResourceState]] = {}
+        self._groups: dict[str, Grouping[_Asked, ResourceState]] = {}
+        self._unasked: Counter[str] = Counter()
 
     def acquire(
         self, resource: str, owner: PermitOwner, *, leaving: PermitOwner | None = None
     ) -> ResourceState:
         """Ask for one permit; `state.holds(owner)` is the answer. On repeat: renewed.
 
+        `leaving` gives its own back in the same update.
+
         Raises:
             StoreUnavailable: not known; ask again.
         """
-        with self._lock:
-            group = self._coming.get(resource)
-            if group is None and len(self._coming) < _RESOURCES_MAX:
-                group = Grouping(lambda items: self._acquire(resource, items), most=_MOST)
-                self._coming[resource] = group
-        wanted = (owner, leaving)
-        return group(wanted) if group is not None else self._acquire(resource, [wanted])[0]
+        left = Leaving(owner=leaving) if leaving is not None else None
+        return self._ask(resource, _Asked(leaving=left, wanted=owner))
 
-    def release(
-        self,
-        resource: str,
-        owner: PermitOwner,
-        *,
-        unused: bool = False,
-        then_reserve: tuple[str, ...] = (),
-    ) -> ResourceState:
-        """Give one permit back, and keep its place for the first of these that has none.
+    def release(self, resource: str, leaving: Leaving) -> ResourceState:
+        """Give one permit back, and have its place passed on or kept.
 
         Those that `handed` names are for this caller to make due. On repeat: nothing.
 
         Raises:
             StoreUnavailable: not known; try again.
         """
+        return self._ask(resource, _Asked(leaving=leaving))
+
+    def refuse(self, resource: str) -> int:
+        """Count a refusal made on what is known; it is written with the next update of any kind.
+
+        Returns how many are to be written. A process that dies before only leaves a line that is
+        thought to be shorter than it is.
+        """
         with self._lock:
-            group = self._going.get(resource)
-            if group is None and len(self._going) < _RESOURCES_MAX:
-                group = Grouping(lambda items: self._release(resource, items), most=_MOST)
-                self._going[resource] = group
-        left = (owner, unused, then_reserve)
-        return group(left) if group is not None else self._release(resource, [left])[0]
+            self._unasked[resource] += 1
+            return self._unasked[resource]
 
-    def _acquire(self, resource: str, wanted: Sequence[_Wanted]) -> list[ResourceState]:
-        state = self._store.acquire(
-            resource,
-            [owner for owner, _ in wanted],
-            lease_ms=self._lease_ms,
-            leaving=[leaving for _, leaving in wanted if leaving is not None],
-        )
-        return [state] * len(wanted)
+    def _ask(self, resource: str, asked: _Asked) -> ResourceState:
+        with self._lock:
+            group = self._groups.get(resource)
+            if group is None and len(self._groups) < _RESOURCES_MAX:
+                group = Grouping(lambda items: self._send(resource, items), most=_MOST)
+                self._groups[resource] = group
+        return group(asked) if group is not None else self._send(resource, [asked])[0]
 
-    def _release(self, resource: str, left: Sequence[_Left]) -> list[ResourceState]:
-        unused = [owner for owner, is_unused, _ in left if is_unused]
-        used = [owner for owner, is_unused, _ in left if not is_unused]
-        following = [each for _, _, those in left for each in those]
-        state = self._store.release(resource, unused, unused=True) if unused else None
-        if used or state is None:
-            state = self._store.release(resource, used, then_reserve=following)
+    def _send(self, resource: str, group: Sequence[_Asked]) -> list[ResourceState]:
+        leaving = [asked.leaving for asked in group if asked.leaving is not None]
+        with self._lock:
+            unasked = self._unasked.pop(resource, 0)
+        try:
+            state = self._store.exchange(
+                resource,
+                leaving=leaving,
+                wanted=[asked.wanted for asked in group if asked.wanted is not None],
+                lease_ms=self._lease_ms,
+                unasked=unasked,
+            )
+        except BaseException:
+            with self._lock:
+                self._unasked[resource] += unasked
+            raise
         # Each that was handed a place is made due by one caller, the first that knows it.
-        open_ones = set(state.handed) if following else set()
+        open_ones = set(state.handed) if any(each.then_reserve for each in leaving) else set()
         answers: list[ResourceState] = []
-        for _, _, those in left:
+        for asked in group:
+            those = asked.leaving.then_reserve if asked.leaving is not None else ()
             mine = tuple(each for each in those if each in open_ones)
             open_ones.difference_update(mine)
-            answers.append(replace(state, handed=mine))
+            answers.append(replace(state, handed=mine) if state.handed or mine else state)
         return answers

@@ -84,5 +84,10 @@ class Instances(Protocol):
     ) -> dict[str, Stored]:
         """Take the claims of candidates given as workflow_id → new token; return those granted."""
 
+    def claim_for(
+        self, commit: Commit, token: str, *, before: datetime, lease_ms: int
+    ) -> Stored | None:
+        """Apply a commit that takes the claim of one instance, if it is not yet `before`."""
+
     def renew(self, claims: Iterable[tuple[str, str]], *, lease_ms: int) -> set[str]:
         """Extend claims given as (workflow_id, token); return the tokens that are lost."""

@@ -16,11 +16,14 @@ from pymongo import UpdateOne
 from kernel.model import InstanceStatus
 from kernel.protocol.commit import Commit
 from kernel.store.clock import StoreClock
+from kernel.store.codec import from_stored
 from kernel.store.compiling import compile_guard, compile_stages
-from kernel.store.connection import Connection, translated
+from kernel.store.connection import Connection, Document, translated
 from kernel.store.schema import BLOCKED_INDEX, INSTANCES
 
 _ORDER: Final = {"priority": 1, "blocked_on.since": 1}
+_LARGE_BYTES: Final = 32 * 1024
+_UNLESS_LARGE: Final = {"$cond": [{"$lt": [{"$bsonSize": "$$ROOT"}, _LARGE_BYTES]}, "$$ROOT", None]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +43,8 @@ class Standing:
     step: str | None
     steps: tuple[str, ...]
     needs: frozenset[str]
+    #: The instance whole, as stored, where it was asked for and is not large.
+    document: Document | None = None
 
 
 class Waiters:
@@ -49,10 +54,10 @@ class Waiters:
         self._instances = connection.collection(INSTANCES)
         self._clock = clock
 
-    def first(self, resource: str, *, limit: int) -> list[Standing]:
+    def first(self, resource: str, *, limit: int, whole: bool = False) -> list[Standing]:
         """Return those next in line that nobody holds and nothing was handed on to."""
         not_yet = {"$expr": {"$gt": ["$claimable_time", self._clock.now()]}}
-        return self._standing(resource, limit, not_yet)
+        return self._standing(resource, limit, not_yet, whole=whole)
 
     def shown(self, resource: str, *, limit: int) -> list[Standing]:
         """Return the line for people: also those that were handed on and not claimed yet."""
@@ -131,7 +136,9 @@ class Waiters:
                 names.append(last)
         return names
 
-    def _standing(self, resource: str, limit: int, also: dict[str, Any]) -> list[Standing]:
+    def _standing(
+        self, resource: str, limit: int, also: dict[str, Any], *, whole: bool = False
+    ) -> list[Standing]:
         is_ours = {"$in": [resource, {"$ifNull": ["$$s.v.blocked_on.resources", []]}]}
         steps = {"$filter": {"input": {"$objectToArray": "$steps"}, "as": "s", "cond": is_ours}}
         found: list[dict[str, Any]] = [
@@ -143,6 +150,7 @@ class Waiters:
                     **dict.fromkeys(("workflow_id", "queue", "priority", "revision"), 1),
                     "blocked_on": 1,
                     "round_started_at": 1,
+                    **({"document": _UNLESS_LARGE} if whole else {}),
                     "put_off": {
                         "$map": {
                             "input": steps,
@@ -180,4 +188,5 @@ def _as_standing(row: dict[str, Any]) -> Standing:
         step=blocked.get("step"),
         steps=tuple(step["k"] for step in steps),
         needs=frozenset(needs or ()),
+        document=from_stored(row["document"]) if row.get("document") else None,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernel import ActivityContext, InstanceStatus, Kernel, Step, StepStatus
+from kernel import ActivityContext, InstanceStatus, Kernel, Step, StepStatus, limits
 from kernel.engine.claims import HeldClaim, LiveClaim
 from kernel.engine.running import run_claim
 from kernel.errors import StoreUnavailable
@@ -94,6 +94,8 @@ def test_reconcile_frees_permits_of_claims_that_are_gone_and_leaves_the_living(
     store = held.kernel._parts.permits.store
     held.kernel.capacity.set_limit(R, max_concurrency=3)
     assert len(store.acquire(R, [dead, unknown], lease_ms=3_600_000).holders) == 3
+    assert held.kernel.reconcile().found["ended_permits"] == 0, "claims that may be taken yet"
+    TimeShift(held.kernel).advance(seconds=2 * limits.PASSING_SECONDS + 0.1)
     assert held.kernel.reconcile().found["ended_permits"] == 2
     assert [h.workflow_id for h in held.kernel.capacity.status(R).holders] == [held.workflow_id]
     assert held.kernel.reconcile().found["ended_permits"] == 0

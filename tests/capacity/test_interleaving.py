@@ -15,7 +15,7 @@ import pytest
 
 from kernel import ActivityContext, InstanceStatus, Kernel, Priority, Step
 from kernel.protocol.resources import PermitOwner, ResourceState, rate_window
-from kernel.store import CapacityStore, Connection, StoreClock, ensure_schema
+from kernel.store import CapacityStore, Connection, Leaving, StoreClock, ensure_schema
 from kernel.testing import TimeShift
 from tests.kit.kernels import QUEUE, MakeKernel, definition
 from tests.kit.waiting import eventually
@@ -62,7 +62,17 @@ def test_no_order_of_updates_oversteps_a_limit(store: CapacityStore) -> None:
                 case 3 | 4:
                     with lock:
                         inside[owner.workflow_id] = 0
-                    check(store.release(R, [owner], then_reserve=[chance.choice(mine).workflow_id]))
+                    to = tuple(each for each in mine if each is not owner)
+                    leaving = Leaving(
+                        owner=owner,
+                        then_reserve=(chance.choice(mine).workflow_id,),
+                        then_pass=to if chance.random() < 0.5 else (),
+                    )
+                    state = store.exchange(R, leaving=[leaving], lease_ms=60_000)
+                    check(state)
+                    with lock:
+                        for each in mine:
+                            inside[each.workflow_id] = int(state.holds(each))
                 case 5:
                     check(store.reserve(R, [each.workflow_id for each in mine]))
                 case _:

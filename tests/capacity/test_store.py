@@ -10,7 +10,14 @@ import pytest
 
 from kernel.errors import RevisionConflict
 from kernel.protocol.resources import PermitOwner
-from kernel.store import CapacityStore, Connection, StoreClock, ensure_schema
+from kernel.store import (
+    CapacityStore,
+    Connection,
+    Leaving,
+    PermitGroups,
+    StoreClock,
+    ensure_schema,
+)
 
 LEASE_MS = 10_000
 R = "psp"
@@ -126,8 +133,74 @@ def test_a_reservation_runs_out(store: CapacityStore, clock: StoreClock) -> None
 def test_leaving_and_coming_are_one_update(store: CapacityStore) -> None:
     limit(store, max_concurrency=1)
     granted(store, owner(1, step="a"))
-    state = store.acquire(R, [owner(1, step="b")], lease_ms=LEASE_MS, leaving=[owner(1, step="a")])
+    state = store.exchange(
+        R,
+        leaving=[Leaving(owner=owner(1, step="a"))],
+        wanted=[owner(1, step="b")],
+        lease_ms=LEASE_MS,
+    )
     assert [held.owner.step for held in state.holders] == ["b"]
+
+
+def passed(store: CapacityStore, *offers: list[PermitOwner], leaving: int = 0) -> list[str]:
+    """Give permits back and pass them on; return the workflows that hold one then."""
+    gone = [Leaving(owner=owner(leaving + n), then_pass=tuple(o)) for n, o in enumerate(offers)]
+    state = store.exchange(R, leaving=gone, lease_ms=LEASE_MS)
+    assert len(state.holders) + len(state.reserved) <= (state.max_concurrency or 99)
+    return [held.owner.workflow_id for held in state.holders]
+
+
+def test_a_permit_is_passed_to_the_first_in_line_who_has_no_place_yet(
+    store: CapacityStore,
+) -> None:
+    limit(store, max_concurrency=2)
+    assert granted(store, owner(0), owner(1), owner(2)) == [True, True, False]
+    offers = [owner(2, token="a"), owner(3, token="b")], [owner(2, token="c"), owner(3, token="d")]
+    assert passed(store, *offers) == ["wf_2", "wf_3"]
+    state = store.read(R)
+    assert [held.owner.token for held in state.holders] == ["a", "d"]
+    assert (state.granted, state.refused, state.queued) == (4, 1, 0)
+    assert state.line > 0, "the line is for a hand-on to clear"
+
+
+def test_nothing_is_passed_on_beyond_the_limit_the_rate_or_a_pause(store: CapacityStore) -> None:
+    limit(store, max_concurrency=1)
+    assert granted(store, owner(0)) == [True]
+    store.set_limits(
+        R, {"max_starts_per_second": 1.0}, by="", reason="", expires_ms=None, if_revision=None
+    )
+    assert passed(store, [owner(5)]) == [], "its start would come too soon"
+    limit(store, max_starts_per_second=None, max_concurrency=2)
+    assert granted(store, owner(0), owner(1)) == [True, True]
+    limit(store, max_concurrency=1)
+    assert passed(store, [owner(5)]) == ["wf_1"], "the limit was lowered"
+    store.set_paused(R, True, by="", reason="", if_revision=None)
+    assert passed(store, [owner(5)], leaving=1) == []
+
+
+def test_who_has_a_reservation_is_not_passed_to_and_its_place_stays(store: CapacityStore) -> None:
+    limit(store, max_concurrency=2)
+    assert granted(store, owner(0)) == [True]
+    assert store.reserve(R, ["wf_2"]).reserved == ("wf_2",)
+    assert passed(store, [owner(2), owner(3)]) == ["wf_3"]
+    assert store.read(R).reserved == ("wf_2",)
+
+
+def test_passing_again_after_a_lost_answer_gives_nothing_twice(store: CapacityStore) -> None:
+    limit(store, max_concurrency=2)
+    assert granted(store, owner(0)) == [True]
+    assert passed(store, [owner(2)]) == ["wf_2"]
+    assert passed(store, [owner(2)]) == ["wf_2"]
+
+
+def test_refusals_nobody_asked_for_are_counted_with_the_next_update(store: CapacityStore) -> None:
+    groups = PermitGroups(store, lease_ms=LEASE_MS)
+    limit(store, max_concurrency=1)
+    assert groups.acquire(R, owner(0)).holds(owner(0))
+    assert [groups.refuse(R), groups.refuse(R)] == [1, 2]
+    state = groups.release(R, Leaving(owner=owner(0)))
+    assert (state.refused, state.queued, state.line > 0) == (2, 2, True)
+    assert groups.acquire(R, owner(1)).refused == 3
 
 
 @pytest.mark.parametrize("rate", [0.5, 1.0, 2.0, 2.5, 7.0])
@@ -153,7 +226,7 @@ def test_no_window_holds_more_starts_than_its_rate(
 def test_a_start_that_was_not_used_is_given_back(store: CapacityStore) -> None:
     limit(store, max_starts_per_second=1.0)
     assert granted(store, owner(1)) == [True]
-    store.release(R, [owner(1)], unused=True)
+    store.exchange(R, leaving=[Leaving(owner=owner(1), unused=True)], lease_ms=LEASE_MS)
     assert granted(store, owner(2), owner(3)) == [True, False]
     store.release(R, [owner(2)])
     store.clear_line(R, store.read(R).line)

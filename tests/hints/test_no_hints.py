@@ -13,6 +13,7 @@ def test_nothing_is_kept_and_nothing_is_proposed() -> None:
     assert hints.pop("q") is None
     assert not hints.has_due("q")
     assert hints.oldest_due_ms("q") is None
+    assert not hints.is_next("q", priority=0, at_ms=5)
     assert hints.depth("q") == {}
     assert hints.due_timers("q", limit=5) == []
     assert hints.due_leases("q", limit=5) == []

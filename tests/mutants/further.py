@@ -35,7 +35,7 @@ FURTHER = (
         name="release without owner",
         breaks="a late holder gives back the permit of another",
         file=_PIPELINES,
-        old='after: dict[str, Expr] = {"holders": _without("$holders", {"$in": ["$$r.owner", records]})}',  # noqa: E501
+        old='after: dict[str, Expr] = {"holders": without("$holders", {"$in": ["$$r.owner", records]})}',  # noqa: E501
         new='after: dict[str, Expr] = {"holders": []}',
         suites=(CAPACITY,),
     ),
@@ -51,8 +51,8 @@ FURTHER = (
         name="permits without limit",
         breaks="more run at once than a resource allows",
         file=_PIPELINES,
-        old='            _below(taken),\n            _in_rate("$$v.starts"',
-        new='            _in_rate("$$v.starts"',
+        old='            below(taken),\n            in_rate("$$v.starts"',
+        new='            in_rate("$$v.starts"',
         suites=(CAPACITY,),
     ),
     Mutant(

@@ -25,6 +25,7 @@ SCENARIOS: dict[str, tuple[str, str]] = {
     "dispatch-page": ("dispatching", "RecoveryPage"),
     "article": ("dispatching", "Article"),
     "permits": ("permits", "Permits"),
+    "passed-permits": ("permits", "PassedPermits"),
     "crossing-permits": ("permits", "CrossingPermits"),
     "poison": ("poison", "Poison"),
     "quota-storm": ("storm", "QuotaStorm"),

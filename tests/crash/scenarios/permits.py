@@ -13,6 +13,7 @@ from tests.crash.stage import QUEUE, Stage
 from tests.crash.world import World
 
 CALLING = Plan("crash.calling", queue=QUEUE, steps=["call", "again"])
+PASSED = Plan("crash.passed", queue=QUEUE, steps=["call"])
 CROSSING = Plan(
     "crash.crossing", queue=QUEUE, steps=["left", "right"], depends_on={"left": [], "right": []}
 )
@@ -90,6 +91,19 @@ class Permits(_Limited):
         }
         tenant = f"tenant:{stage.world.run}"
         return [Definition(CALLING, steps=steps, workflow_resources=lambda _: tenant)]
+
+
+class PassedPermits(_Limited):
+    """One step on one resource: whoever comes home passes its permit and its slot to the next."""
+
+    plan = PASSED
+    names = ("one", "two", "three")
+    entries: ClassVar[Entries] = {(name, 1, "call"): 1 for name in names}
+    width = 3
+
+    def definitions(self, stage: Stage) -> list[Definition]:
+        [psp] = self._resources(stage)
+        return [Definition(PASSED, steps={"call": Step(self._call(stage), traffic_resource=psp)})]
 
 
 class CrossingPermits(_Limited):
