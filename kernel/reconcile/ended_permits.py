@@ -17,8 +17,6 @@ from kernel.reconcile.turn import Turn
 from kernel.store import DutyLeases
 
 PART: Final = "ended_permits"
-#: The time in which the claim of a passed permit is taken, and as much again for other clocks.
-_NOT_CLAIMED_YET: Final = timedelta(seconds=2 * limits.PASSING_SECONDS)
 
 
 def free_ended_permits(
@@ -35,6 +33,8 @@ def free_ended_permits(
     """
     store, waiters, handing_on = permits.store, permits.waiters, permits.handing_on
     after = leases.cursor(duty, PART)
+    # The time in which the claim of a passed permit is taken, and as much again for other clocks.
+    young = timedelta(seconds=2 * limits.PASSING_SECONDS)
     states = store.occupied(limit=limit, after=after)
     freed = 0
     for state in states:
@@ -42,8 +42,7 @@ def free_ended_permits(
         ended = [
             held.owner
             for held in state.holders
-            if tokens[held.owner.workflow_id] != held.owner.token
-            and held.since < state.now - _NOT_CLAIMED_YET
+            if tokens[held.owner.workflow_id] != held.owner.token and held.since < state.now - young
         ]
         if ended:
             freed += len(ended)

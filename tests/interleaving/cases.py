@@ -13,8 +13,9 @@ from typing import Any
 
 from kernel import InstanceStatus, Kernel, StartResult, StepStatus, workflow_id_of
 from kernel.hints import NoHints
-from kernel.store.schema import SIGNALS
+from kernel.store.schema import CAPACITY, SIGNALS
 from kernel.verifying import of_instance
+from tests.interleaving import passing
 from tests.interleaving.choices import Choices, Scripted
 from tests.interleaving.permits import Ledger
 from tests.interleaving.roles import ROLES
@@ -127,11 +128,15 @@ def _do_before(stage: Stage, run: Run, case: Case) -> None:
 
 
 def _free_lost_permits(stage: Stage, run: Run, ledger: Ledger) -> None:
-    """Judge that reconciliation alone, with no time passing, frees what no claim holds."""
+    """Judge that reconciliation alone frees what no claim holds.
+
+    No time passes but that in which the claim of a permit passed on could yet be taken.
+    """
     run.counts += ledger.counts
     if not (lost := ledger.lost(run.is_held_by)):
         return
     run.counts["permits of lost claims"] += len(lost)
+    stage.facts[CAPACITY].update_many({"_id": {"$in": run.resources}}, passing.OF_GRANTS)
     stage.minder.hints.hints = NoHints()
     stage.minder.reconcile()
     for key, now in run.read(run.ids).items():

@@ -79,7 +79,17 @@ OF_RESOURCES: Pipeline = [
         }
     },
 ]  # fmt: skip
-#: The same, and every permit and reservation.
+#: The moments at which permits were granted.
+OF_GRANTS: Pipeline = [
+    {
+        "$set": {
+            "holders": {
+                "$map": {"input": {"$ifNull": ["$holders", []]}, "in": _with("$$this", "since")}
+            }
+        }
+    }
+]
+#: As of resources, and every permit and reservation.
 OF_EVERYTHING: Pipeline = [
     *OF_RESOURCES,
     {"$set": {"holders": _expired("$holders", True)}},

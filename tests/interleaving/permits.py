@@ -71,7 +71,7 @@ class Ledger:
         at = datetime.now(UTC)
         found = [
             *self._of_gone(name, before, row, at, deed),
-            *self._of_grants(name, before, row, at),
+            *self._of_grants(name, before, row, at, deed),
             *_of_reserved(before, row, at),
             *_of_renewed(before, row, deed),
         ]
@@ -126,12 +126,14 @@ class Ledger:
             if not deed.command.names(token):
                 yield f"the permit of {owner} went and nobody named its claim"
             taker = deed.owner_of(token)
-            if taker == deed.writer:
+            if taker is None or taker == deed.writer:
                 self._granted.discard((name, owner))
             elif deed.lives(workflow_id, token) and "free" not in deed.writer:
                 yield f"I4 the permit of {owner} was taken from a living claim of {taker}"
 
-    def _of_grants(self, name: str, before: Row | None, now: Row, at: datetime) -> Iterator[str]:
+    def _of_grants(
+        self, name: str, before: Row | None, now: Row, at: datetime, deed: Deed
+    ) -> Iterator[str]:
         gained = set(_living(now, at)) - set(_living(before, at))
         if not gained:
             return
@@ -147,7 +149,10 @@ class Ledger:
             self.counts["granted"] += 1
             if not _is_open(now, at):
                 yield f"{owner} was granted a permit while it was closed"
-            if in_line and owner[0] not in _kept(before, at):
+            # Passed on to one that stands first in it, under the token of a claim to come.
+            is_passed = deed.owner_of(owner[2]) is None
+            self.counts["passed on"] += is_passed
+            if in_line and not is_passed and owner[0] not in _kept(before, at):
                 yield f"{owner} was granted a permit past the line"
             yield from self._of_rate(name, now, since, at)
 

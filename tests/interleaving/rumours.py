@@ -31,6 +31,10 @@ class Rumours:
         found = [self.pop(queue) for _ in range(count)]
         return [Candidate(one, 1, 0) for one in found if one is not None]
 
+    def is_next(self, queue: str, *, priority: int, at_ms: int) -> bool:
+        """Say that nobody would be overtaken."""
+        return True
+
     def due_timers(self, queue: str, *, limit: int) -> list[tuple[str, int]]:
         """Say that every wait is due."""
         return [(workflow_id, 0) for workflow_id in self._workflow_ids]

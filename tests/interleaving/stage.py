@@ -36,6 +36,8 @@ from tests.interleaving.wire import Wire, deliver
 
 #: Seconds; longer than any schedule, so that no renewal comes between, and no end of anything.
 _LEASE_SECONDS = 600
+#: Limits of the product that time would reach by itself.
+_UNTIL_TIME_PASSES = ("RESERVATION_SECONDS", "PASSING_SECONDS")
 #: Processes of the actors; one more looks on and brings everything to its end.
 PROCESSES = 5
 #: Claims that one runs side by side.
@@ -97,16 +99,17 @@ class Stage:
     @contextlib.contextmanager
     def opened(self) -> Iterator["Stage"]:
         """Hold the driver's commands back for as long as the block runs; then drop everything."""
-        pauses, seconds = committing._PAUSES, limits.RESERVATION_SECONDS
+        pauses = committing._PAUSES
+        seconds = {name: getattr(limits, name) for name in _UNTIL_TIME_PASSES}
         # Nobody is away here, so that waiting would only cost time; and no time passes by itself.
         vars(committing)["_PAUSES"] = (0.0,)
-        vars(limits)["RESERVATION_SECONDS"] = _LEASE_SECONDS
+        vars(limits).update(dict.fromkeys(seconds, _LEASE_SECONDS))
         try:
             with self.wire.installed():
                 yield self
         finally:
             vars(committing)["_PAUSES"] = pauses
-            vars(limits)["RESERVATION_SECONDS"] = seconds
+            vars(limits).update(seconds)
             for kernel in (*self.kernels, self.minder):
                 kernel.close()
             self._client.drop_database(self._name)
@@ -127,9 +130,8 @@ class Stage:
             registry._plans.clear()
             registry._definitions.clear()
             registry.register(self.types[of])
-            groups = kernel._parts.permits.groups
-            groups._coming.clear()  # of so many resources, a process would stop grouping
-            groups._going.clear()
+            # Of so many resources, a process would stop grouping.
+            kernel._parts.permits.groups._groups.clear()
         return run
 
     def play(

@@ -93,10 +93,10 @@ def _of_any_claim(records: str, *_: object) -> dict[str, Any]:
 
 #: What of the permits' updates is broken: the function, and what it is instead.
 _BROKEN: dict[str, Callable[..., Any]] = {
-    "_below": _ever,
-    "_is_open": _ever,
-    "_in_rate": _ever,
-    "_without": _of_any_claim,
+    "below": _ever,
+    "is_open": _ever,
+    "in_rate": _ever,
+    "without": _of_any_claim,
 }
 
 
