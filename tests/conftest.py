@@ -1,7 +1,7 @@
 """Fixtures every tier uses: the run's servers, a database and key prefix a test, child settings.
 
-Guarantees that tests may run in parallel: each owns its Mongo database and Redis keys, which are
-gone afterwards, and each xdist worker its own SQLite file.
+Guarantees that tests may run in parallel: while it runs, each owns its Mongo database and its Redis
+keys, and each xdist worker its own SQLite file.
 Leaves starting and ending the servers to `tests.kit.servers`, kernels to `tests.kit`.
 """
 
@@ -18,6 +18,7 @@ from tests.crash.fixtures import lab  # noqa: F401 - one lab for every tier
 from tests.crash.report import summarise
 from tests.kit import servers
 from tests.kit.commands import commands  # noqa: F401 - what a test's database was asked
+from tests.kit.databases import Databases
 from tests.kit.kernels import (  # noqa: F401 - fixtures of every tier
     dead_worker,
     kernel,
@@ -73,12 +74,19 @@ def redis_client(redis_url: str) -> Iterator["redis_client_library.Redis"]:
     client.close()
 
 
+@pytest.fixture(scope="session")
+def databases(mongo_url: str, mongo_client: MongoClient[dict[str, Any]]) -> Iterator[Databases]:
+    """The databases of this test process."""
+    databases = Databases(mongo_client, mongo_url)
+    yield databases
+    databases.drop()
+
+
 @pytest.fixture
-def mongo_db_name(mongo_client: MongoClient[dict[str, Any]]) -> Iterator[str]:
-    """A database of this test's own, dropped afterwards."""
-    name = f"t_{uuid.uuid4().hex[:16]}"
-    yield name
-    mongo_client.drop_database(name)
+def mongo_db_name(databases: Databases) -> Iterator[str]:
+    """A database for this test alone, with its schema and without documents."""
+    with databases.lent() as name:
+        yield name
 
 
 @pytest.fixture

@@ -11,10 +11,22 @@ from kernel import Kernel
 from tests.api.callers import Caller, caller
 from tests.api.pages import pages  # noqa: F401 -- a fixture
 from tests.api.serving import Server, running_server
+from tests.kit.databases import Databases
 from tests.kit.kernels import MakeKernel
-from tests.waiting.conftest import mongo_db_name, shared_database
 
-__all__ = ["mongo_db_name", "shared_database"]
+
+@pytest.fixture(scope="session")
+def shared_database(databases: Databases) -> Iterator[str]:
+    """One database for all tests of a process, because they share a server."""
+    with databases.lent() as name:
+        yield name
+
+
+@pytest.fixture
+def mongo_db_name(databases: Databases, shared_database: str) -> str:
+    """The shared database, without documents."""
+    databases.empty(shared_database)
+    return shared_database
 
 
 @pytest.fixture
