@@ -21,7 +21,7 @@ def pages() -> Iterator[str]:
     """Serve the demo's articles and return the address."""
     handler = functools.partial(_Quiet, directory=str(PAGES))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
     server.shutdown()

@@ -59,7 +59,7 @@ def counting() -> Iterator[Counter]:
 
     with Server(("127.0.0.1", 0), Handler) as server:
         counter.port = server.server_address[1]
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:
             yield counter

@@ -58,6 +58,11 @@ class Killer:
         self._count = 0
         self._lock = threading.Lock()
 
+    @property
+    def count(self) -> int:
+        """Commands seen so far."""
+        return self._count
+
     def arm(self) -> None:
         """Count from here on."""
         self._armed = True

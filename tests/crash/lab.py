@@ -1,7 +1,8 @@
 """Runs the matrix: servers, a zygote, and the walk over k.
 
-Guarantees that every boundary of a scenario is killed until an actor ends by itself, and that each
-death is rescued and judged before the next one. Leaves the tests and the printing to the callers.
+Guarantees that each death is rescued and judged before the next one, and that a walk meets every
+boundary of a scenario until an actor ends by itself. Leaves to `share` which boundaries a part has,
+to the callers the tests and the printing.
 """
 
 import json
@@ -20,6 +21,7 @@ from pymongo import MongoClient
 
 from config.embedded import RedisServer
 from config.embedded.process import die_with_parent
+from tests.crash import share
 from tests.crash.kills import How, Kill, When
 from tests.crash.world import World
 from tests.jobs.site import ARTICLE_HTML, running_site
@@ -47,14 +49,14 @@ class Lab:
         self._zygote = zygote
         self._runs = 0
 
-    def walk(self, scenario: str, when: When, how: How | None = None, *, every: int = 1) -> Tally:
-        """Kill a scenario at every command, or `every` so many, until it ends by itself.
+    def walk(self, scenario: str, when: When, how: How | None = None) -> Tally:
+        """Kill a scenario at every command, until it ends by itself.
 
         Without `how` the two ways take turns, so that each boundary meets one of them on each side.
         """
         tally = Tally()
-        for turn, at in enumerate(range(1, _BOUNDARIES_MAX, every), start=1):
-            kill = Kill(at=at, when=when, how=how or _alternating(turn, when))
+        for at in range(1, _BOUNDARIES_MAX):
+            kill = Kill(at=at, when=when, how=how or _alternating(at, when))
             died, found = self.run(scenario, kill)
             tally.violations += found
             if not died:
@@ -62,6 +64,18 @@ class Lab:
             tally.kills += 1
             tally.boundaries += 1
         tally.violations.append(f"{scenario} never ended within {_BOUNDARIES_MAX} commands")
+        return tally
+
+    def walk_a_part(self, scenario: str, most: int, seed: int) -> Tally:
+        """Kill a scenario at so many of its commands; first let it end by itself, to count them."""
+        tally = Tally()
+        commands, tally.violations = self._untroubled(scenario)
+        for kill in share.kills(commands, most, seed):
+            died, found = self.run(scenario, kill)
+            tally.violations += found
+            # Where threads race, the last command may be one that is not sent every time.
+            tally.kills += died
+            tally.boundaries += died
         return tally
 
     def storm(self, scenario: str, kills: Iterable[Kill]) -> list[str]:
@@ -80,6 +94,14 @@ class Lab:
 
     def run(self, scenario: str, kill: Kill | None) -> tuple[bool, list[str]]:
         """Run once and rescue; return whether the actor was killed, and what is wrong."""
+        died, _, found = self._run(scenario, kill)
+        return died, found
+
+    def _untroubled(self, scenario: str) -> tuple[int, list[str]]:
+        _, commands, found = self._run(scenario, None)
+        return commands, found
+
+    def _run(self, scenario: str, kill: Kill | None) -> tuple[bool, int, list[str]]:
         self._runs += 1
         world = self._next_world()
         acted = self._zygote.ask("act", scenario, world, kill=kill)
@@ -88,12 +110,14 @@ class Lab:
             f"{scenario}, killed {kill.when} {kill.at} ({acted['result']})" if kill else scenario
         )
         if acted["ended"] == "error":
-            return died, [f"{scenario}, {kill}: {acted['result']}"]
+            return died, 0, [f"{scenario}, {kill}: {acted['result']}"]
+        commands = 0 if died else int(acted["result"]["commands"])
         rescued = self._zygote.ask("rescue", scenario, world, died=died)
         if rescued["ended"] != "done":
-            return died, [f"{where}: rescue failed: {rescued['result']}"]
+            return died, commands, [f"{where}: rescue failed: {rescued['result']}"]
         self._world = World(**{**asdict(self._world), "offset_ms": rescued["result"]["offset_ms"]})
-        return died, [f"{where}: {sentence}" for sentence in rescued["result"]["violations"]]
+        found = [f"{where}: {sentence}" for sentence in rescued["result"]["violations"]]
+        return died, commands, found
 
     def set_up(self) -> None:
         """Create both schemas."""

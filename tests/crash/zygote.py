@@ -145,6 +145,7 @@ def _do(job: Job, report: int) -> Any:
             killer.arm()
             scenario.act(stage)
             stage.kernel.close()
+            return {"commands": killer.count}
     return {"offset_ms": stage.offset_ms}
 
 

@@ -148,7 +148,8 @@ class HeldPage:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/page"
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        serve = self.server.serve_forever
+        self.thread = threading.Thread(target=serve, args=(0.02,), daemon=True)
         self.thread.start()
 
     def close(self) -> None:

@@ -28,7 +28,8 @@ class PageServer:
         self._visits: Counter[str] = Counter()
         self._server = ThreadingHTTPServer((ports.HOST, 0), self._handler())
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        serve = self._server.serve_forever
+        self._thread = threading.Thread(target=serve, args=(0.05,), daemon=True)
 
     def address(self, file: str, *, held: bool = False) -> str:
         """Return the URL of a shipped page, held or not."""
