@@ -7,8 +7,9 @@ SHELL := /bin/sh
 VENV  := .venv
 PY    := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
-# Parallel test processes; `make test JOBS=4` overrides.
-JOBS  ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+# Parallel test processes, one of which mostly waits (tests/kit/order.py); `make test JOBS=4` overrides.
+JOBS  ?= $(shell expr $(CORES) + 1)
 # Seconds of an outage in `make soak` (60), of faults in `make chaos` (120).
 DURATION ?=
 # How many orders `make interleave` runs, and from which seed on (drawn without one).
@@ -67,7 +68,7 @@ interleave: $(STAMP) ## Step processes command by command in SCHEDULES orders (3
 # Sizes of `make capacity`; BATON_CAPACITY_WORKFLOWS and the others override them.
 .PHONY: capacity
 capacity: $(STAMP) ## Prove limits with 1,000 workflows behind a limit of 8, on real workers
-	@$(PY) -m pytest -q -n $(JOBS) tests/capacity_proof $(ARGS)
+	@$(PY) -m pytest -q -n $(CORES) tests/capacity_proof $(ARGS)
 	@BATON_CAPACITY_WORKFLOWS=$${BATON_CAPACITY_WORKFLOWS:-1000} \
 		BATON_CAPACITY_CALL_MS=$${BATON_CAPACITY_CALL_MS:-500} \
 		BATON_CAPACITY_CHILDREN=$${BATON_CAPACITY_CHILDREN:-4} \

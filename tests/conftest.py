@@ -16,7 +16,7 @@ from pymongo import MongoClient
 
 from tests.crash.fixtures import lab  # noqa: F401 - one lab for every tier
 from tests.crash.report import summarise
-from tests.kit import servers
+from tests.kit import order, servers
 from tests.kit.commands import commands  # noqa: F401 - what a test's database was asked
 from tests.kit.databases import Databases
 from tests.kit.kernels import (  # noqa: F401 - fixtures of every tier
@@ -24,6 +24,7 @@ from tests.kit.kernels import (  # noqa: F401 - fixtures of every tier
     kernel,
     make_kernel,
 )
+from tests.kit.outages import eager_driver, impatient_store  # noqa: F401 - of every tier
 from tests.kit.waiting import eventually as eventually_function
 
 _LEADS_RUN = pytest.StashKey[bool]()
@@ -34,6 +35,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_LEADS_RUN] = servers.lead_run()
     # This process has its settings; children take the product's own from the environment.
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put what waits for real workers first."""
+    items.sort(key=lambda item: order.place(item.path, config.rootpath))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

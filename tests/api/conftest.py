@@ -15,7 +15,7 @@ from tests.kit.databases import Databases
 from tests.kit.kernels import MakeKernel
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared_database(databases: Databases) -> Iterator[str]:
     """One database for all tests of a process, because they share a server."""
     with databases.lent() as name:
@@ -50,7 +50,7 @@ def globex(kernel: Kernel, transactional_db: None) -> Caller:
     return caller("globex")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared_server(
     django_db_setup: None, mongo_url: str, redis_url: str, shared_database: str
 ) -> Iterator[Server]:

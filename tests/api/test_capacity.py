@@ -208,8 +208,8 @@ def test_a_name_that_is_none_is_refused(ops: Caller) -> None:
     assert slug_of(ops.get(f"capacity/{'x' * 201}")) == "not-found"
 
 
-def test_without_the_store_the_answer_is_to_come_again(ops: Caller) -> None:
-    url = "mongodb://127.0.0.1:1/?replicaSet=rs0&serverSelectionTimeoutMS=200"
+def test_without_the_store_the_answer_is_to_come_again(ops: Caller, impatient_store: None) -> None:
+    url = "mongodb://127.0.0.1:1/?replicaSet=rs0"
     away = Kernel.connect(KernelConfig(mongo_url=url, database="nowhere"))
     try:
         with using_kernel(away):

@@ -10,10 +10,12 @@ from jobs.runtime import using_kernel
 from kernel import Kernel, KernelConfig
 from tests.api.callers import Caller, slug_of
 
-NOBODY = "mongodb://127.0.0.1:1/?replicaSet=rs0&serverSelectionTimeoutMS=200"
+NOBODY = "mongodb://127.0.0.1:1/?replicaSet=rs0"
 
 
-def test_without_the_store_requests_are_accepted_and_read(acme: Caller) -> None:
+def test_without_the_store_requests_are_accepted_and_read(
+    acme: Caller, impatient_store: None
+) -> None:
     dead = Kernel.connect(KernelConfig(mongo_url=NOBODY, database="nowhere"))
     try:
         with using_kernel(dead):

@@ -16,14 +16,14 @@ from tests.kit.own_servers import own_mongo, own_redis  # noqa: F401 - fixtures 
 Deploy = Callable[..., Deployment]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared(
     mongo_url: str,
     redis_url: str,
     mongo_client: MongoClient[dict[str, Any]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Deployment]:
-    """Two workers and control on a database of this process's own."""
+    """Two workers and control on a database of this process's own, while it has tests of these."""
     name = f"t_{uuid.uuid4().hex[:16]}"
     env = {
         "BATON_MONGO_URL": mongo_url,

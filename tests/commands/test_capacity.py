@@ -127,8 +127,8 @@ def test_a_wrong_call_changes_nothing_and_says_what_to_write(
     assert kernel.capacity.status("psp").revision == 0
 
 
-def test_without_the_store_the_command_says_so(kernel: Kernel) -> None:
-    url = "mongodb://127.0.0.1:1/?replicaSet=rs0&serverSelectionTimeoutMS=200"
+def test_without_the_store_the_command_says_so(kernel: Kernel, impatient_store: None) -> None:
+    url = "mongodb://127.0.0.1:1/?replicaSet=rs0"
     away = Kernel.connect(KernelConfig(mongo_url=url, database="nowhere"))
     try:
         with using_kernel(away):

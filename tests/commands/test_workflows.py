@@ -119,7 +119,9 @@ def test_a_limit_out_of_bounds_exits_with_2(kernel: Kernel, limit: str) -> None:
     assert refused.value.returncode == 2
 
 
-def test_a_store_that_is_away_exits_with_4_and_a_sentence(transactional_db: None) -> None:
+def test_a_store_that_is_away_exits_with_4_and_a_sentence(
+    transactional_db: None, impatient_store: None
+) -> None:
     dead = Kernel.connect(
         KernelConfig(mongo_url="mongodb://127.0.0.1:1/?replicaSet=rs0", database="nowhere")
     )

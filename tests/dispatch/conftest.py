@@ -40,11 +40,11 @@ def kernel(mongo_url: str, mongo_db_name: str) -> Iterator[Kernel]:
 
 
 @pytest.fixture
-def dead_kernel() -> Iterator[Kernel]:
+def dead_kernel(impatient_store: None) -> Iterator[Kernel]:
     """A kernel whose MongoDB does not answer."""
     kernel = Kernel.connect(
         KernelConfig(
-            mongo_url="mongodb://127.0.0.1:1/?replicaSet=rs0&serverSelectionTimeoutMS=200",
+            mongo_url="mongodb://127.0.0.1:1/?replicaSet=rs0",
             database="nowhere",
         )
     )

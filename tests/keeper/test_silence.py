@@ -16,6 +16,9 @@ from tests.kit.waiting import eventually
 
 LEASE_SECONDS = 3
 
+#: The tests are about what comes after an absence, so noticing it need not take the usual time.
+pytestmark = pytest.mark.usefixtures("eager_driver", "impatient_store")
+
 
 @pytest.fixture
 def own_mongo(tmp_path: Path) -> Iterator[MongoServer]:

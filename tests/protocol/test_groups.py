@@ -137,12 +137,12 @@ def mongo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingMongo]:
 
 @pytest.mark.parametrize("how", LOST_ANSWERS)
 def test_groups_whose_answers_get_lost_lose_and_repeat_nothing(
-    mongo: FailingMongo, make_kernel: MakeKernel, how: str
+    mongo: FailingMongo, make_kernel: MakeKernel, eager_driver: None, how: str
 ) -> None:
     entered: list[str] = []
     of = definition("group.lost", {n: lambda ctx: entered.append(ctx.biz_key) for n in "ab"})
     # A failure on demand changes nothing the driver could be told of, so it has to look often.
-    url = f"{mongo.url}&heartbeatFrequencyMS=500"
+    url = f"{mongo.url}&heartbeatFrequencyMS=20"
     database = f"t_{secrets.token_hex(6)}"
     kernel = make_kernel(of, mongo_url=url, database=database, slots_per_child=6)
     ids = [start(kernel, of, biz_key=f"k{n}") for n in range(6)]

@@ -38,10 +38,10 @@ def mongo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingMongo]:
 
 
 @pytest.fixture
-def kernel(mongo: FailingMongo) -> Iterator[Kernel]:
+def kernel(mongo: FailingMongo, eager_driver: None) -> Iterator[Kernel]:
     """A kernel on the failing server, without Redis, so that nothing else asks it."""
     # A failure on demand changes nothing the driver could be told of, so it has to look often.
-    url = f"{mongo.url}&heartbeatFrequencyMS=500"
+    url = f"{mongo.url}&heartbeatFrequencyMS=20"
     config = KernelConfig(mongo_url=url, database=f"t_{uuid.uuid4().hex[:12]}", lease=15)
     kernel = Kernel.connect(config)
     kernel.ensure_schema()

@@ -112,7 +112,7 @@ def test_bounds_bound_and_nonsense_is_refused(ready: ContentJob) -> None:
     assert ready.status == "ready"
 
 
-def test_a_store_that_is_away_is_status_2() -> None:
+def test_a_store_that_is_away_is_status_2(impatient_store: None) -> None:
     away = Kernel.connect(KernelConfig(mongo_url="mongodb://127.0.0.1:9/?directConnection=true"))
     with using_kernel(away):
         status, told = verify()
