@@ -32,6 +32,8 @@ _LAZY = (
     "celery.app.task",
     "celery.backends.base",
     "celery.canvas",
+    "celery.events.dispatcher",
+    "celery.events.receiver",
     "celery.result",
     "config.broker",
     "config.settings.transport",

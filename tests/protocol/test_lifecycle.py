@@ -61,7 +61,7 @@ def test_a_standalone_server_is_refused_with_what_to_do(tmp_path: Path) -> None:
         server.kill()
 
 
-def test_a_server_that_is_not_there_is_a_typed_error_in_our_words() -> None:
+def test_a_server_that_is_not_there_is_a_typed_error_in_our_words(impatient_store: None) -> None:
     kernel = Kernel.connect(KernelConfig(mongo_url="mongodb://127.0.0.1:1/?replicaSet=rs0"))
     order = definition("test.away", {"a": lambda _: None})
     kernel.register(order)

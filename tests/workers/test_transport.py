@@ -104,7 +104,7 @@ def test_a_wakeup_for_no_queue_of_ours_is_dropped(
 
 
 def test_tasks_survive_a_store_that_is_away(
-    caplog: pytest.LogCaptureFixture, transactional_db: None
+    caplog: pytest.LogCaptureFixture, transactional_db: None, impatient_store: None
 ) -> None:
     dead = Kernel.connect(
         KernelConfig(
