@@ -1,10 +1,11 @@
 """Who meets whom: one case is an instance as it was left, and actors who act on it at once.
 
-`crowd` draws a case from a seed; `PAIRS` are two short operations each, for every order. Guarantees
-that a case is judged whole: each change while it ran, the end it is brought to, what activities
-saw, what became of every signal. Leaves the order of commands to `choices`.
+Guarantees that a case is judged whole: each change while it ran, the end it is brought to, what
+activities saw, what became of every signal. Leaves which cases there are to `crowds`, the order of
+commands to `choices`.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from tests.interleaving.scripts import Script
 from tests.interleaving.stage import Stage
 from tests.interleaving.wire import Fate
 
+#: Instances of a schedule whose worker runs many claims at once, but takes part in it with few.
+_FEW = 4
 #: An actor: its role and the role's word; with `~` in front, its hints lie.
 Actor = tuple[str, str]
 
@@ -37,8 +40,10 @@ class Case:
     words: Mapping[str, Sequence[str]]
     before: Sequence[Actor] = ()
     actors: Sequence[Actor] = ()
-    #: How many at least: with more claims a worker there are as many as those.
+    #: How many at least: with more claims a worker there are as many as those, or such a part of
+    #: them, since many are slow and few meet as often.
     instances: int = 1
+    part: float = 1.0
 
     def __str__(self) -> str:
         acts = [" ".join(filter(None, actor)) for actor in self.actors]
@@ -73,7 +78,8 @@ def run_case(stage: Stage, case: Case, choices: Choices) -> Outcome:
 
 def play(stage: Stage, case: Case, choices: Choices) -> Played:
     """Run one schedule of a case."""
-    count = max(stage.slots, case.instances)
+    few = min(stage.slots, _FEW)
+    count = max(few, math.ceil(stage.slots * case.part), case.instances)
     run = stage.begin(case.of, [Script(case.words, case.of) for _ in range(count)])
     _do_before(stage, run, case)
     processes = []

@@ -5,6 +5,7 @@ Guarantees that a seed stands for one case. Leaves running and judging to `cases
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations_with_replacement
 
 from tests.interleaving.cases import Actor, Case
@@ -202,3 +203,23 @@ TAKEN_OVER = [
         ("fan", {"b": ["cancel"]}),
     )
 ]
+
+#: Groups whose claims go to others half-way, or are taken by two at once.
+_GROUPED = [
+    [("~work", ""), ("~work", ""), ("time_passes", "")],
+    [("~work", ""), ("work", ""), ("free", "nobody")],
+    [("~work", ""), ("supersede", "")],
+    [("~work", ""), ("~work", "")],
+]
+
+
+def grouped(rng: random.Random) -> Case:
+    """Draw a case of claims taken and committed in groups, of which some are lost."""
+    words = {"a": rng.choices(["ok", "yield", "fail"], k=rng.choice([0, 1, 2]))}
+    of = rng.choice(["line", "long", "kept", "fan"])
+    return Case(of=of, words=words, before=[("start", "1")], actors=rng.choice(_GROUPED))
+
+
+def in_part(rng: random.Random, case: Case) -> Case:
+    """Let a part of a worker's claims take part in a case."""
+    return replace(case, part=rng.choice([0.1, 0.25, 0.25, 1.0]))

@@ -131,6 +131,9 @@ def renew(run: Run, process: Process, kernel: Kernel, _: str) -> Any:
 
 def time_passes(run: Run, process: Process, kernel: Kernel, _: str) -> None:
     """Let leases, backoffs and waits be over, then start slots, cooldowns and overrides."""
+    if isinstance(process, Unheld):
+        run.let_all_pass()
+        return
     for key in run.keys:
         process.pause()
         run.let_time_pass(key)

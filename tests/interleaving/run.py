@@ -113,6 +113,14 @@ class Run:
             self.facts[CAPACITY].update_many({"_id": {"$in": self.resources}}, over)
             self.skip_resources()
 
+    def let_all_pass(self) -> None:
+        """Let time pass for everything, unwatched."""
+        found = {"workflow_id": {"$in": list(self.ids)}}
+        self.facts[INSTANCES].update_many(found, passing.OF_INSTANCES)
+        if self.ledger is not None:
+            everyone = {"_id": {"$in": self.resources}}
+            self.facts[CAPACITY].update_many(everyone, passing.OF_EVERYTHING)
+
     def let_resources_pass(self) -> None:
         """Let start slots, cooldowns and overrides be over."""
         if self.ledger is not None:

@@ -15,7 +15,15 @@ from typing import Any
 
 from tests.interleaving.cases import Case, Outcome, Played, end, play
 from tests.interleaving.choices import Choices, Random, every_order
-from tests.interleaving.crowds import TAKEN_OVER, crowd, pairs, permit_crowd, permit_pairs
+from tests.interleaving.crowds import (
+    TAKEN_OVER,
+    crowd,
+    grouped,
+    in_part,
+    pairs,
+    permit_crowd,
+    permit_pairs,
+)
 from tests.interleaving.stage import Stage
 
 #: Share of commands that meet trouble, in the half of all schedules that know any.
@@ -23,7 +31,9 @@ _TROUBLE = 0.06
 #: Share of schedules in which one holder takes over from another, which crowds seldom do, and of
 #: those in which instances share resources.
 _TAKEN_OVER = 0.2
-_LIMITED = 0.3
+_LIMITED = 0.2
+#: And, where workers run several claims, of those that are about groups.
+_GROUPED = 0.3
 #: Stories told in full; more violations than these are usually the same one.
 _TOLD = 5
 #: Orders of one pair: all there are, but of signals and ticks, of which there are thousands.
@@ -86,14 +96,17 @@ def run_share(url: str, share: Share) -> Sum:
     return total
 
 
-def drawn(seed: int) -> tuple[Case, Choices]:
-    """Return the case and the order a seed stands for."""
+def drawn(seed: int, *, slots: int = 1) -> tuple[Case, Choices]:
+    """Return the case and the order a seed stands for, where workers run so many claims."""
     rng = random.Random(seed)
     trouble = _TROUBLE if rng.random() < 0.5 else 0.0
-    if rng.random() < _LIMITED:
-        return permit_crowd(rng), Random(rng, trouble=trouble)
-    case = rng.choice(TAKEN_OVER) if rng.random() < _TAKEN_OVER else crowd(rng)
-    return case, Random(rng, trouble=trouble)
+    if slots > 1 and rng.random() < _GROUPED:
+        case = grouped(rng)
+    elif rng.random() < _LIMITED:
+        case = permit_crowd(rng)
+    else:
+        case = rng.choice(TAKEN_OVER) if rng.random() < _TAKEN_OVER else crowd(rng)
+    return in_part(rng, case) if slots > 1 else case, Random(rng, trouble=trouble)
 
 
 def told(name: str, case: Case, outcome: Outcome) -> str:
@@ -118,7 +131,7 @@ def _schedules(share: Share) -> Iterator[tuple[str, Case, Choices]]:
         for at, choices in enumerate(limited_orders()):
             yield f"limited order {at}", case, choices
     for seed in range(share.first, share.last):
-        yield f"SEED={seed} SCHEDULES=1", *drawn(seed)
+        yield f"SEED={seed} SCHEDULES=1", *drawn(seed, slots=share.slots)
 
 
 def _end(stage: Stage, gathered: list[tuple[str, Played]], total: Sum, share: Share) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from bson import CodecOptions
 from pymongo import MongoClient
 from pymongo.collection import Collection
+from pymongo.server_selectors import writable_server_selector
 from pymongo.write_concern import WriteConcern
 
 import kernel.engine.committing as committing
@@ -74,6 +75,18 @@ class _Near(Connection):
         return self.database[name]
 
 
+def _shorten(client: MongoClient[dict[str, Any]]) -> None:
+    """Spare a client what is for servers that come and go: there is one, and it stays.
+
+    Choosing it anew and telling listeners of every checkout is a quarter of what a command costs.
+    """
+    client.admin.command("ping")
+    server = client._topology.select_server(writable_server_selector, "stage")
+    telemetry = server.pool._telemetry
+    telemetry._log = telemetry._should_publish = False
+    vars(client)["_select_server"] = lambda *_args, **_options: server
+
+
 class Stage:
     """Kernels that stand for processes, on one database of their own."""
 
@@ -95,6 +108,9 @@ class Stage:
         for definition in self.types.values():
             self.minder.register(definition)
         self.minder.ensure_schema()
+        for kernel in (*self.kernels, self.minder):
+            _shorten(kernel._parts.connection.client)
+        _shorten(self._client)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator["Stage"]:

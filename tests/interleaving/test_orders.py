@@ -79,5 +79,5 @@ def _draw(stage: Stage, count: int) -> None:
     first = int(os.environ.get("BATON_SEED") or secrets.randbits(31))
     for seed in range(first, first + count):
         sys.stdout.write(f"SEED={seed}\n")
-        case, choices = drawn(seed)
+        case, choices = drawn(seed, slots=stage.slots)
         no_violation(stage, f"SEED={seed} SCHEDULES=1", case, choices)
