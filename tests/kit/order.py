@@ -13,7 +13,7 @@ are cores has work for them. Leaves the order within a module, and any other, as
 from pathlib import Path
 
 #: Modules and folders in this order.
-_FIRST = (
+FIRST = (
     "tests/stack/test_demo.py",
     "tests/stack/test_up.py",
     "tests/trust",
@@ -33,7 +33,7 @@ _FIRST = (
 def place(module: Path, root: Path) -> int:
     """Return a module's place; all that wait for nobody share the last one."""
     name = module.relative_to(root).as_posix()
-    for at, first in enumerate(_FIRST):
+    for at, first in enumerate(FIRST):
         if name == first or name.startswith(f"{first}/"):
             return at
-    return len(_FIRST)
+    return len(FIRST)

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 
+from tests.kit import order
 from tests.repo.sources import ROOT
 
 TARGETS = {
@@ -58,3 +59,10 @@ def test_what_the_stack_writes_is_ignored() -> None:
         ["git", "check-ignore", *written], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.stdout.split() == written
+
+
+def test_what_tests_begin_with_is_there() -> None:
+    assert [name for name in order.FIRST if not (ROOT / name).exists()] == []
+    places = [order.place(ROOT / name, ROOT) for name in (*order.FIRST, "tests/unit/test_plan.py")]
+    assert places == list(range(len(order.FIRST) + 1))
+    assert order.place(ROOT / "tests/trust/test_bell.py", ROOT) == order.FIRST.index("tests/trust")
