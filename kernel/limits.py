@@ -47,6 +47,10 @@ STARTS_PER_SECOND_MIN = 0.0001
 #: How long a handed-on permit is kept for whom it was handed to, and how many at a time.
 RESERVATION_SECONDS = 5
 HAND_OUT_MAX = 100
+#: One that needs several resources keeps a place of one, while it waits for the next, for as long
+#: as it has waited so far, between these bounds.
+GATHERING_SECONDS = 30
+GATHERING_SECONDS_MAX = 3600
 #: A permit passed on waits so long for its claim; nothing takes it away sooner, and no claim of it
 #: is taken later.
 PASSING_SECONDS = 2

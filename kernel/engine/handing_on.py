@@ -6,8 +6,8 @@
 | reserve / hand on | a reservation for one that is not due | it runs out in 5 s, then tick |
 | hand on / push | due, in no lane | the lanes' own repair: polling, reconcile |
 
-A waiter that needs several resources is handed on to only when all of them have a place for it, so
-that nothing is kept idle and nobody bounces between two lines.
+A waiter that needs several resources is handed on to only when all of them have a place for it; how
+it comes to that is told in `kernel.engine.gathering`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from kernel.engine.gathering import Gathering
 from kernel.engine.hinting import HintWriter, as_ms
 from kernel.engine.pacing import Pacer
 from kernel.errors import HintsUnavailable, StoreUnavailable
@@ -56,6 +57,7 @@ class HandingOn:
         self._groups = groups
         self._waiters = waiters
         self._hints = hints
+        self._gathering = Gathering(store, waiters)
         self._pacer = Pacer(self.hand_on)
         #: Resources that had a line when this process last saw them, and when that was.
         self._lined: dict[str, tuple[float, ResourceState]] = {}
@@ -165,7 +167,7 @@ class HandingOn:
             if state.line:
                 self._store.clear_line(resource, state.line)
             return 0
-        chosen = self._chosen(resource, free, places)
+        chosen = self._chosen(state, free, places)
         if chosen:
             state = self._store.reserve(resource, [each.workflow_id for each in chosen])
             self.seen(state)
@@ -215,25 +217,23 @@ class HandingOn:
                 self._strays[resource].update(strays)
             raise
 
-    def _chosen(self, resource: str, standing: Sequence[Standing], places: int) -> list[Standing]:
+    def _chosen(
+        self, state: ResourceState, standing: Sequence[Standing], places: int
+    ) -> list[Standing]:
         chosen: list[Standing] = []
         for waiter in standing:
             if len(chosen) == places:
                 break
-            if self._others_reserved(waiter, waiter.needs - {resource}):
+            if waiter.needs <= {state.name}:
                 chosen.append(waiter)
+                continue
+            missing = self._gathering.missing(state, waiter, is_first=waiter is standing[0])
+            if missing is None:
+                chosen.append(waiter)
+            elif missing:
+                # It stands in the line of that one now, where a place may have come free.
+                self.look_again([missing])
         return chosen
-
-    def _others_reserved(self, waiter: Standing, others: frozenset[str]) -> bool:
-        """Keep a place in every other resource a waiter needs, or in none."""
-        kept: list[str] = []
-        for name in sorted(others):
-            if waiter.workflow_id not in self._store.reserve(name, [waiter.workflow_id]).reserved:
-                for each in kept:
-                    self._store.unreserve(each, [waiter.workflow_id])
-                return False
-            kept.append(name)
-        return True
 
     def _let_go(self, waiters: Sequence[Standing]) -> None:
         if not waiters:

@@ -18,7 +18,7 @@ from kernel.protocol.beginning import begin_changes
 from kernel.protocol.commit import UNCLAIMED, Commit, Guard
 from kernel.protocol.deferring import blocked_record, defer_changes
 from kernel.protocol.expressions import Add, Expression, FieldValue, Lit, Now
-from kernel.protocol.holding import held_commit, released
+from kernel.protocol.holding import held_commit, released, stamped
 from kernel.protocol.resources import Refusal
 
 
@@ -74,6 +74,37 @@ def hand_on(workflow_id: str, revision: int, steps: Sequence[str]) -> Commit:
     for step in steps:
         changes[f"steps.{step}.not_before"] = Now()
     return Commit(label="hand on", guard=guard, stages=(changes,))
+
+
+def move(
+    workflow_id: str,
+    revision: int,
+    steps: Sequence[str],
+    resources: Sequence[str],
+    *,
+    for_ms: int | None,
+) -> Commit:
+    """Return the commit with which a waiter stands in another line, at the age it has.
+
+    With `for_ms`, places are kept for it so long elsewhere: it does not look by itself before.
+    """
+    guard = Guard(
+        workflow_id=workflow_id,
+        statuses=(InstanceStatus.RUNNING,),
+        claim_token=UNCLAIMED,
+        revision=revision,
+    )
+    names = Lit(list(resources))
+    changes: dict[str, Expression] = {"blocked_on.resources": names, **stamped()}
+    for step in steps:
+        changes[f"steps.{step}.blocked_on.resources"] = names
+    if for_ms is not None:
+        until = Now(for_ms)
+        changes |= {"claimable_time": until, "blocked_on.until": until}
+        for step in steps:
+            changes[f"steps.{step}.not_before"] = until
+            changes[f"steps.{step}.blocked_on.until"] = until
+    return Commit(label="move in line", guard=guard, stages=(changes,))
 
 
 def next_step(

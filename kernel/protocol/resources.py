@@ -70,6 +70,8 @@ class ResourceState:
     override_until: datetime | None = None
     holders: tuple[Held, ...] = ()
     reserved: tuple[str, ...] = ()
+    #: Of these, who waits for another resource yet: one at most.
+    gathering: tuple[str, ...] = ()
     #: Who got a place by the update that was just made, if it was to keep some.
     handed: tuple[str, ...] = ()
     starts: tuple[datetime, ...] = ()

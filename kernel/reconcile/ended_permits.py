@@ -47,6 +47,11 @@ def free_ended_permits(
         if ended:
             freed += len(ended)
             handing_on.hand_on(state.name, store.release(state.name, ended))
+        waits = waiters.still_waiting(state.gathering) if state.gathering else set()
+        if gone := [each for each in state.gathering if each not in waits]:
+            freed += len(gone)
+            store.unreserve(state.name, gone)
+            handing_on.hand_on(state.name)
     cursor = states[-1].name if len(states) == limit else None
     if cursor is not None or after is not None:
         leases.keep_cursor(duty, holder, PART, cursor)

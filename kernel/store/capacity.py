@@ -94,6 +94,14 @@ class CapacityStore:
         ]
         return self._update(resource, pipeline)
 
+    def gather(self, resource: str, workflow_id: str, *, for_ms: int) -> bool:
+        """Keep a place for one that waits for another resource yet; one workflow at a time may."""
+        pipeline = [
+            *capacity_pipelines.dropped(self._clock),
+            *capacity_pipelines.gathered(workflow_id, self._clock, for_ms=for_ms),
+        ]
+        return workflow_id in self._update(resource, pipeline).gathering
+
     def unreserve(self, resource: str, workflow_ids: Sequence[str]) -> None:
         """Let go of reservations. On repeat: nothing."""
         kept = {"$not": [{"$in": ["$$r.workflow_id", {"$literal": list(workflow_ids)}]}]}
@@ -310,6 +318,7 @@ def _state(row: Document) -> ResourceState:
             for h in row["holders"]
         ),
         reserved=tuple(r["workflow_id"] for r in row["reservations"]),
+        gathering=tuple(r["workflow_id"] for r in row["reservations"] if r.get("gathers")),
         handed=tuple(row.get("handed", ())),
         starts=tuple(row["starts"]),
         line=int(row["line"]),

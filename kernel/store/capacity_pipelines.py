@@ -7,7 +7,7 @@ not. Leaves to others: which stages make one update (`kernel.store.exchanging`),
 (`kernel.store.capacity`).
 
 Fields: `holders` [{owner: {workflow_id, step, token}, since, expires}], `reservations`
-[{workflow_id, expires}], `handed` (who got a place by the last update that was to keep some),
+[{workflow_id, expires, gathers?}], `handed` (who got a place by the last update to keep some),
 `starts` [times, newest last, no two equal], `line`, `queued` (about how many wait), `hold_ms`
 (about how long a permit is held), limits, `override` {until, and the limits it falls back to},
 counters, `history`, `revision` (raised by people's changes only).
@@ -235,7 +235,7 @@ def _taken_up(clock: StoreClock, lease_ms: int) -> Expr:
 def reserved(
     workflow_ids: Sequence[str], clock: StoreClock, *, most: int | None = None
 ) -> Pipeline:
-    """Keep a place for each workflow in order, as far as they go; whoever has one keeps it.
+    """Keep a place for each workflow in order, as far as they go; whoever has one keeps it on.
 
     At most `most` get one who had none.
     """
@@ -254,12 +254,13 @@ def reserved(
             in_rate("$starts", now, {"$size": "$$value"}),
         ]
     }
-    others = without("$$value", {"$eq": ["$$r.workflow_id", "$$this"]})
+    longer = {"$mergeObjects": ["$$r", {"expires": {"$max": ["$$r.expires", record["expires"]]}}]}
+    kept_on = {"$cond": [{"$eq": ["$$r.workflow_id", "$$w"]}, longer, "$$r"]}
     # As a variable: `$$this` of the inner expressions would be another one.
     each = {
         "$cond": [
             {"$in": ["$$this", "$$value.workflow_id"]},
-            {"$concatArrays": [others, [record]]},
+            let({"w": "$$this"}, {"$map": {"input": "$$value", "as": "r", "in": kept_on}}),
             {"$cond": [has_place, {"$concatArrays": ["$$value", [record]]}, "$$value"]},
         ]
     }
@@ -282,6 +283,26 @@ def reserved(
         },
         {"$unset": "call"},
     ]
+
+
+def gathered(workflow_id: str, clock: StoreClock, *, for_ms: int) -> Pipeline:
+    """Keep a place for one that has to wait for another resource, if it is the only such one."""
+    now, mine = clock.now(), {"$in": [workflow_id, "$reservations.workflow_id"]}
+    is_other = {"$and": [{"$eq": ["$$r.gathers", True]}, {"$ne": ["$$r.workflow_id", workflow_id]}]}
+    others = {"$filter": {"input": "$reservations", "as": "r", "cond": is_other}}
+    ahead = {"$size": "$reservations"}
+    has_place = {
+        "$and": [
+            is_open(now),
+            below({"$add": [{"$size": "$holders"}, ahead]}),
+            in_rate("$starts", now, ahead),
+        ]
+    }
+    record = {"workflow_id": workflow_id, "expires": clock.now(for_ms), "gathers": True}
+    rest = without("$reservations", {"$eq": ["$$r.workflow_id", workflow_id]})
+    is_kept = {"$and": [{"$eq": [others, []]}, {"$or": [mine, has_place]}]}
+    after = {"$cond": [is_kept, {"$concatArrays": [rest, [record]]}, "$reservations"]}
+    return [{"$set": {"reservations": after}}]
 
 
 def renewed(tokens: Sequence[str], clock: StoreClock, *, lease_ms: int) -> Pipeline:

@@ -43,6 +43,10 @@ class Standing:
     step: str | None
     steps: tuple[str, ...]
     needs: frozenset[str]
+    #: Which resources it waits for; whether those steps need the same ones, and nothing else of the
+    #: instance has a time at which it goes on.
+    resources: tuple[str, ...] = ()
+    is_plain: bool = False
     #: The instance whole, as stored, where it was asked for and is not large.
     document: Document | None = None
 
@@ -97,6 +101,18 @@ class Waiters:
             count = self._instances.count_documents({**_in_line(resource), **ahead}, limit=limit)
         return 1 + count
 
+    def move(self, commit: Commit) -> bool:
+        """Let a waiter stand in another line; False: it has moved on meanwhile."""
+        found, stages = compile_guard(commit.guard), compile_stages(commit, self._clock)
+        with translated():
+            return bool(self._instances.update_one(found, stages).matched_count)
+
+    def still_waiting(self, workflow_ids: Sequence[str]) -> set[str]:
+        """Return those of these workflows that stand in some line."""
+        found = {"workflow_id": {"$in": list(workflow_ids)}, "blocked_on.resources": {"$gt": ""}}
+        with translated():
+            return {row["workflow_id"] for row in self._instances.find(found, {"workflow_id": 1})}
+
     def hand_on(self, commits: Sequence[Commit]) -> None:
         """Make waiters claimable; those that have moved on meanwhile are left alone."""
         updates = [
@@ -140,7 +156,10 @@ class Waiters:
         self, resource: str, limit: int, also: dict[str, Any], *, whole: bool = False
     ) -> list[Standing]:
         is_ours = {"$in": [resource, {"$ifNull": ["$$s.v.blocked_on.resources", []]}]}
-        steps = {"$filter": {"input": {"$objectToArray": "$steps"}, "as": "s", "cond": is_ours}}
+        of_all = {"$objectToArray": "$steps"}
+        steps = {"$filter": {"input": of_all, "as": "s", "cond": is_ours}}
+        has_time = {"$gt": ["$$s.v.not_before", None]}
+        timed = {"$filter": {"input": of_all, "as": "s", "cond": has_time}}
         found: list[dict[str, Any]] = [
             {"$match": {**_in_line(resource), **also}},
             {"$sort": _ORDER},
@@ -150,6 +169,7 @@ class Waiters:
                     **dict.fromkeys(("workflow_id", "queue", "priority", "revision"), 1),
                     "blocked_on": 1,
                     "round_started_at": 1,
+                    "timed": {"$size": timed},
                     **({"document": _UNLESS_LARGE} if whole else {}),
                     "put_off": {
                         "$map": {
@@ -188,5 +208,7 @@ def _as_standing(row: dict[str, Any]) -> Standing:
         step=blocked.get("step"),
         steps=tuple(step["k"] for step in steps),
         needs=frozenset(needs or ()),
+        resources=tuple(blocked["resources"]),
+        is_plain=row["timed"] == len(steps) and all(s.get("needs") == needs for s in steps),
         document=from_stored(row["document"]) if row.get("document") else None,
     )
