@@ -36,6 +36,8 @@ def free_ended_permits(
     # The time in which the claim of a passed permit is taken, and as much again for other clocks.
     young = timedelta(seconds=2 * limits.PASSING_SECONDS)
     states = store.occupied(limit=limit, after=after)
+    # What is over counts for nobody and is dropped by the next update, which may never come.
+    store.drop_over([state.name for state in states])
     freed = 0
     for state in states:
         tokens = waiters.tokens_of([held.owner.workflow_id for held in state.holders])

@@ -16,6 +16,7 @@ from kernel.model import InstanceStatus, WorkflowInstance
 from kernel.protocol.starting import workflow_id_of
 from kernel.runtime.wiring import Parts
 from kernel.store import FactReader, SignalInbox, WorkerBeat
+from kernel.store.reading_resources import ResourceReader
 from kernel.verifying import Finding, Looked, Verifier
 
 
@@ -112,8 +113,8 @@ class Inspecting:
     ) -> Iterator[Finding]:
         """Yield what contradicts the invariants in the stored facts; writes nothing.
 
-        `limit` bounds instances and pending signals each, `sample` draws so many instances at
-        random; `on_page` hears how much has been looked at. On repeat: looks again.
+        `limit` bounds instances, pending signals and resources each, `sample` draws so many
+        instances at random; `on_page` hears how much has been looked at. On repeat: looks again.
 
         Raises:
             UsageError: a bound below 1.
@@ -123,7 +124,7 @@ class Inspecting:
             raise UsageError("limit and sample are 1 or more")
         connection, clock = self._parts.connection, self._parts.clock
         reader, inbox = FactReader(connection), SignalInbox(connection, clock)
-        verifier = Verifier(reader, self._parts.scan, inbox)
+        verifier = Verifier(reader, self._parts.scan, inbox, ResourceReader(connection, clock))
         return verifier.verify(limit=limit, sample=sample, on_page=on_page)
 
     def rounds_of(self, biz_keys: Collection[str]) -> dict[str, tuple[InstanceStatus, int]]:

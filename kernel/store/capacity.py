@@ -178,6 +178,17 @@ class CapacityStore:
         with translated():
             return [_state(row) for row in self._resources.aggregate(pages)]
 
+    def drop_over(self, resources: Sequence[str]) -> None:
+        """Remove permits and reservations that ran out long ago. On repeat: nothing."""
+        if not resources:
+            return
+        found = {
+            "_id": {"$in": list(resources)},
+            "$expr": capacity_pipelines.has_over(self._clock),
+        }
+        with translated():
+            self._resources.update_many(found, capacity_pipelines.dropped(self._clock))
+
     def names(self, *, limit: int) -> list[str]:
         """Return the known resources, sorted."""
         with translated():

@@ -36,6 +36,8 @@ from kernel.store.clock import StoreClock
 
 Pipeline = list[dict[str, Any]]
 
+#: What has just run out may still be renewed, if nobody took its place.
+_LONG_OVER_MS: Final = 60_000
 #: How much the newest holding time counts in the estimate.
 _NEWEST_SHARE: Final = 0.2
 
@@ -72,6 +74,15 @@ def dropped(clock: StoreClock) -> Pipeline:
             }
         }
     ]
+
+
+def has_over(clock: StoreClock) -> Expr:
+    """Return the condition that something ran out long ago and is still kept."""
+    kept = [{"$ifNull": [f"${name}.expires", []]} for name in ("holders", "reservations")]
+    is_over = {"$lte": ["$$this", clock.now(-_LONG_OVER_MS)]}
+    return {
+        "$anyElementTrue": [{"$map": {"input": {"$concatArrays": kept}, "in": is_over}}],
+    }
 
 
 def acquired(owners: Sequence[PermitOwner], clock: StoreClock, *, lease_ms: int) -> Pipeline:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-#: What to do about each invariant of design 1.6; nothing here repairs anything by itself.
+#: What to do about each invariant of design 1.6, and about limits (11, design 2.5); nothing here
+#: repairs anything by itself.
 ADVICE: Final = {
     1: "register the round anew: start_or_resume with its number is safe to repeat",
     2: "find who writes beside the kernel, and run manage.py ensure_schema for the unique indexes",
@@ -15,6 +16,7 @@ ADVICE: Final = {
     7: "the counts only stretch retries: correct the cause, then let the instance end",
     8: "start a worker of the version that wrote it, or migrate it; nothing guesses at it",
     10: "see that beat runs tick and reconcile; then ask manage.py workflows why",
+    11: "see that beat runs tick and reconcile: they free and hand on; else find who writes it",
 }
 
 
@@ -22,11 +24,11 @@ ADVICE: Final = {
 class Finding:
     """What contradicts an invariant; equal when found again unchanged.
 
-    `subject` is a workflow_id, a signal_id, a row, or the name of an index.
+    `subject` is a workflow_id, a signal_id, a resource, a row, or the name of an index.
     """
 
     subject: str
-    #: Number of the invariant in design 1.6.
+    #: Number of the invariant in design 1.6; 11 are limits.
     invariant: int
     fact: str
     biz_key: str = ""

@@ -113,6 +113,9 @@ def _of_end(instance: WorkflowInstance) -> Iterator[_Fact]:
         yield 6, f"finished_at is {instance.finished_at}"
     if instance.status.is_terminal and instance.waits:
         yield 6, "is over and still waits"
+    in_line = instance.blocked_on.resources if instance.blocked_on is not None else ()
+    if in_line and (instance.claim_token or instance.status is not InstanceStatus.RUNNING):
+        yield 6, f"stands in line for {', '.join(in_line)} and does not wait"
     statuses = [step.status for step in instance.steps.values()]
     match instance.status:
         case InstanceStatus.COMPLETED if not all(s.is_done for s in instance.steps.values()):

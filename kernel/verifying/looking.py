@@ -2,10 +2,11 @@
 
 Instances are judged one reading at a time, so nothing races; what is found is read again by
 majority and told only if it is found again. Signals are judged together with their instances, which
-are two readings: those found are looked at again from both sides.
+are two readings, and resources with their claims likewise: those found are looked at again from
+both sides.
 
 Guarantees that nothing is written and that memory is bounded by one page. Leaves to others: the
-rules (`instances`, `signals`), repair (nobody does that by itself).
+rules (`instances`, `signals`, `resources`), repair (nobody does that by itself).
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from typing import Final, TypeVar
 from kernel.model import Signal
 from kernel.store import FactReader, InstanceScan, SignalInbox
 from kernel.store.reading import Read
+from kernel.store.reading_resources import ResourceRead, ResourceReader
 from kernel.store.signals import PENDING
 from kernel.verifying.finding import Finding
 from kernel.verifying.instances import of_instance
+from kernel.verifying.resources import of_resource
 from kernel.verifying.signals import of_signal
 
 _PAGE: Final = 500
@@ -29,7 +32,7 @@ _Row = TypeVar("_Row")
 
 @dataclass(slots=True)
 class Looked:
-    """How much has been looked at so far, by kind: instances, signals."""
+    """How much has been looked at so far, by kind: instances, signals, resources."""
 
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -37,10 +40,17 @@ class Looked:
 class Verifier:
     """Yields what contradicts the invariants; may run beside everything else."""
 
-    def __init__(self, reader: FactReader, scan: InstanceScan, inbox: SignalInbox) -> None:
+    def __init__(
+        self,
+        reader: FactReader,
+        scan: InstanceScan,
+        inbox: SignalInbox,
+        resources: ResourceReader,
+    ) -> None:
         self._reader = reader
         self._scan = scan
         self._inbox = inbox
+        self._resources = resources
 
     def verify(
         self,
@@ -49,10 +59,10 @@ class Verifier:
         sample: int | None = None,
         on_page: Callable[[Looked], None] = lambda _: None,
     ) -> Iterator[Finding]:
-        """Yield findings: of indexes, then of instances, then of pending signals.
+        """Yield findings: of indexes, of instances, of pending signals, of resources.
 
-        `limit` bounds instances and signals each; with `sample` instances are drawn at random.
-        `on_page` hears how much has been looked at, after each page.
+        `limit` bounds instances, signals and resources each; with `sample` instances are drawn at
+        random. `on_page` hears how much has been looked at, after each page.
 
         Raises:
             StoreUnavailable: MongoDB did not answer; what was yielded holds, the rest is not known.
@@ -72,6 +82,10 @@ class Verifier:
         for signals in _pages(self._inbox.pending_page, lambda one: one.signal_id, limit):
             yield from self._of_signals(signals)
             looked.counts["signals"] += len(signals)
+            on_page(looked)
+        for resources in _pages(self._resources.page, lambda one: one.name, limit):
+            yield from self._of_resources(resources)
+            looked.counts["resources"] += len(resources)
             on_page(looked)
 
     def _of_page(self, page: Sequence[Read]) -> Iterator[Finding]:
@@ -93,6 +107,14 @@ class Verifier:
         known = self._inbox.get_all([finding.subject for finding in found])
         pending = [signal for signal in known.values() if signal.status == PENDING]
         still = set(self._judged(pending))
+        yield from (finding for finding in found if finding in still)
+
+    def _of_resources(self, resources: Sequence[ResourceRead]) -> Iterator[Finding]:
+        found = [finding for read in resources for finding in of_resource(read)]
+        if not found:
+            return
+        again = self._resources.again({finding.subject for finding in found})
+        still = {finding for read in again for finding in of_resource(read)}
         yield from (finding for finding in found if finding in still)
 
     def _judged(self, signals: Sequence[Signal]) -> list[Finding]:

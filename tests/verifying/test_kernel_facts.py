@@ -11,11 +11,13 @@ from pymongo.database import Database
 
 from kernel import ActivityContext, Kernel, Sleep, UsageError, WaitForSignal
 from kernel.store.reading import Read
+from kernel.store.reading_resources import ResourceReader
 from kernel.verifying import Finding, Verifier, looking
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 
 NOW = datetime.now(UTC)
 LONG_AGO = NOW - timedelta(hours=1)
+IN_LINE = {"reason": "permit", "resources": ["x"], "needs": ["x"]}
 
 
 def wait(ctx: ActivityContext) -> Any:
@@ -69,6 +71,7 @@ def test_nothing_is_written_by_looking(done: Kernel, facts: Database[Any]) -> No
         ("waiting", {"$set": {"claimable_time": NOW + timedelta(days=9)}}, 10, "nobody looks"),
         ("waiting", {"$set": {"steps.a.woken_by": ["x", "x"]}}, 7, "woke a twice"),
         ("waiting", {"$set": {"status": "completed"}}, 6, "is over and still waits"),
+        ("done", {"$set": {"blocked_on": IN_LINE}}, 6, "stands in line for x"),
     ],
 )
 def test_a_contradiction_is_found_and_named(
@@ -148,7 +151,8 @@ def test_what_the_second_look_does_not_see_is_not_told(done: Kernel) -> None:
         reader: Any = HealedMeanwhile(reads[first], reads[second])
         parts = done._parts
         inbox: Any = parts.machine.inbox
-        return list(Verifier(reader, parts.scan, inbox).verify(limit=1))
+        resources = ResourceReader(parts.connection, parts.clock)
+        return list(Verifier(reader, parts.scan, inbox, resources).verify(limit=1))
 
     assert found("wrong", "right") == []
     assert len(found("wrong", "wrong")) == 1

@@ -33,7 +33,7 @@ class Command(BaseCommand):
     help = "Check the stored facts against the invariants; changes nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--limit", type=int, help="most instances, signals and rows of a kind")
+        parser.add_argument("--limit", type=int, help="most instances, signals, resources and rows")
         parser.add_argument("--sample", type=int, help="so many instances drawn at random instead")
         parser.add_argument("--json", action="store_true", help="one finding a line, then the sum")
 

@@ -1,0 +1,159 @@
+"""Each kind of contradiction in a resource is found and named; a busy system has none."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pymongo import MongoClient
+from pymongo.collection import Collection
+
+from kernel import ActivityContext, Kernel, Step
+from tests.kit.kernels import QUEUE, MakeKernel, definition, start
+
+NOW = datetime.now(UTC)
+LONG_AGO = NOW - timedelta(hours=1)
+SOON = NOW + timedelta(hours=1)
+R = "crawler"
+
+
+def held(of: str = "wf_gone", *, since: datetime = NOW, expires: datetime = SOON) -> Any:
+    owner = {"workflow_id": of, "step": "a", "token": "dead"}
+    return {"owner": owner, "since": since, "expires": expires}
+
+
+def kept(expires: datetime) -> Any:
+    return {"workflow_id": "wf_gone", "expires": expires}
+
+
+@pytest.fixture
+def resources(mongo_client: MongoClient[dict[str, Any]], mongo_db_name: str) -> Collection[Any]:
+    return mongo_client[mongo_db_name]["workflow_capacity"]
+
+
+@pytest.fixture
+def used(make_kernel: MakeKernel) -> Kernel:
+    """A kernel with a resource that was used and is free: nothing is wrong."""
+    of = definition("verify.used", {"a": Step(lambda _: 1, traffic_resource=R)})
+    kernel = make_kernel(of, with_redis=False)
+    kernel.capacity.set_limit(R, max_concurrency=2)
+    start(kernel, of, biz_key="used")
+    kernel.drain([QUEUE])
+    assert list(kernel.verify()) == []
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("change", "invariant", "says"),
+    [
+        ({"granted": -1}, 11, "counts below zero: granted"),
+        ({"line": 9}, 11, "its line is 9"),
+        ({"revision": 0}, 11, "1 changes are kept of 0"),
+        ({"holders": [held()] * 2}, 11, "holds two permits"),
+        ({"holders": [held("wf_1"), held("wf_2")]}, 11, "2 hold a permit and 1 were granted"),
+        ({"max_concurrency": -3}, 11, "max_concurrency is -3"),
+        ({"max_starts_per_second": float("nan")}, 11, "max_starts_per_second is nan"),
+        ({"starts": [NOW, NOW]}, 11, "starts are not in order"),
+        ({"holders": [held(expires=LONG_AGO)]}, 11, "ran out at"),
+        ({"holders": [held(since=LONG_AGO)]}, 4, "by a claim that is no more"),
+        ({"reservations": [kept(LONG_AGO)]}, 11, "a place kept for wf_gone ran out"),
+        ({"line": 1, "refused": 1, "seen_at": LONG_AGO}, 11, "and nobody does"),
+        ({"starts": "yesterday"}, 8, "cannot be read"),
+        ({"holders": [{"owner": "me"}]}, 8, "cannot be read"),
+    ],
+)
+def test_a_contradiction_in_a_resource_is_found_and_named(
+    used: Kernel, resources: Collection[Any], change: Any, invariant: int, says: str
+) -> None:
+    resources.update_one({"_id": R}, {"$set": change})
+    found = list(used.verify())
+    assert any(one.invariant == invariant and says in one.fact for one in found), found
+    assert all(one.advice and one.subject == R for one in found)
+
+
+def test_more_permits_than_were_allowed_are_found_and_a_lowered_limit_is_not(
+    used: Kernel, resources: Collection[Any]
+) -> None:
+    later = datetime.now(UTC) + timedelta(seconds=1)
+    three = [held(f"wf_{n}", since=later) for n in range(3)]
+    resources.update_one({"_id": R}, {"$set": {"holders": three, "granted": 9}})
+    assert [one.fact[:20] for one in used.verify()] == ["3 hold a permit, the"]
+    for each in three:
+        each["since"] = NOW - timedelta(minutes=1)
+    resources.update_one({"_id": R}, {"$set": {"holders": three}})
+    assert list(used.verify()) == []
+
+
+def test_a_waiter_whom_nobody_lets_go_is_found(
+    make_kernel: MakeKernel, resources: Collection[Any]
+) -> None:
+    of = definition("verify.put_off", {"a": Step(lambda _: 1, traffic_resource=R)})
+    kernel = make_kernel(of, with_redis=False)
+    kernel.capacity.pause(R)
+    start(kernel, of, biz_key="put off")
+    kernel.drain([QUEUE])
+    assert list(kernel.verify()) == []
+    resources.update_one({"_id": R}, {"$set": {"paused": False, "seen_at": LONG_AGO}})
+    assert ["somebody waits, there is room" in one.fact for one in kernel.verify()] == [True]
+
+
+def test_reconcile_drops_what_ran_out_long_ago(used: Kernel, resources: Collection[Any]) -> None:
+    over = {"holders": [held(expires=LONG_AGO)], "reservations": [kept(LONG_AGO)]}
+    resources.update_one({"_id": R}, {"$set": over})
+    used.reconcile()
+    row = resources.find_one({"_id": R})
+    assert row is not None
+    assert (row["holders"], row["reservations"]) == ([], [])
+    assert list(used.verify()) == []
+
+
+def test_resources_are_looked_at_in_bounds(used: Kernel, resources: Collection[Any]) -> None:
+    resources.insert_many([{"_id": f"r{n}"} for n in range(4)])
+    seen: list[int] = []
+    list(used.verify(limit=2, on_page=lambda so_far: seen.append(so_far.counts["resources"])))
+    assert seen[-1] == 2
+    before = list(resources.find())
+    list(used.verify(on_page=lambda so_far: seen.append(so_far.counts["resources"])))
+    assert seen[-1] == 5
+    assert list(resources.find()) == before
+
+
+def test_a_busy_resource_has_no_findings(make_kernel: MakeKernel) -> None:
+    def call(ctx: ActivityContext) -> None:
+        ctx.cancelled.wait(0.002)
+
+    names = {"a": R, "b": [R, "other"]}
+    of = definition(
+        "verify.crowded",
+        {step: Step(call, traffic_resource=named) for step, named in names.items()},
+    )
+    kernel = make_kernel(of, with_redis=False, slots_per_child=4)
+    kernel.capacity.set_limit(R, max_concurrency=2)
+    ids = [start(kernel, of, biz_key=f"crowded:{n}") for n in range(20)]
+    over = threading.Event()
+
+    def work(step: Callable[[], object]) -> None:
+        while not over.is_set():
+            step()
+
+    limits = iter([1, 3, 2] * 10_000)
+    steps: list[Callable[[], object]] = [
+        lambda: kernel.drain([QUEUE]),
+        kernel.tick,
+        kernel.reconcile,
+        lambda: kernel.capacity.set_limit(R, max_concurrency=next(limits)),
+    ]
+    threads = [threading.Thread(target=work, args=(step,)) for step in steps]
+    for thread in threads:
+        thread.start()
+    try:
+        looks = 0
+        while looks < 3 or not all(kernel.get(one).status.is_terminal for one in ids):
+            assert list(kernel.verify()) == []
+            looks += 1
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert list(kernel.verify()) == []
