@@ -112,9 +112,9 @@ class Taker:
     def _claim(
         self, queue: str, candidates: Sequence[Candidate], fingerprints: list[str]
     ) -> list[HeldClaim]:
-        tokens = {candidate.workflow_id: secrets.token_hex(16) for candidate in candidates}
+        wanted = [candidate.workflow_id for candidate in candidates]
         try:
-            granted = self._grant(tokens, fingerprints, self._begins([queue]))
+            granted = self._grant(wanted, fingerprints, self._begins([queue]))
         except StoreUnavailable:
             self._put_back(queue, candidates)
             raise
@@ -134,17 +134,18 @@ class Taker:
             self._machine.hints.hints.push_all(queue, candidates)
 
     def _grant(
-        self, tokens: dict[str, str], fingerprints: list[str], begins: Mapping[str, Changes]
+        self, wanted: list[str], fingerprints: list[str], begins: Mapping[str, Changes]
     ) -> dict[str, Stored]:
         owner, lease_ms = self._machine.owner, self._machine.lease_ms
-        if len(tokens) > 1:
+        if len(wanted) > 1:
             return self._machine.store.claim_group(
-                tokens, fingerprints=fingerprints, owner=owner, lease_ms=lease_ms, begins=begins
-            )
-        [(workflow_id, token)] = tokens.items()
+                wanted, fingerprints=fingerprints, seal=secrets.token_hex(8), owner=owner,
+                lease_ms=lease_ms, begins=begins,
+            )  # fmt: skip
+        [workflow_id] = wanted
         stored = self._machine.store.claim(
-            workflow_id, fingerprints=fingerprints, token=token, owner=owner, lease_ms=lease_ms,
-            begins=begins,
+            workflow_id, fingerprints=fingerprints, token=secrets.token_hex(16), owner=owner,
+            lease_ms=lease_ms, begins=begins,
         )  # fmt: skip
         return {workflow_id: stored} if stored is not None else {}
 

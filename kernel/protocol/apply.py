@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from kernel.protocol.commit import Commit
 from kernel.protocol.expressions import (
+    TOKEN_TAIL,
     Add,
     Changes,
     Earliest,
@@ -28,6 +29,7 @@ from kernel.protocol.expressions import (
     Push,
     Record,
     Span,
+    TokenUnder,
     Unset,
     WithoutSteps,
 )
@@ -131,6 +133,10 @@ def _earliest(expr: Earliest, document: Document, _path: str, now: datetime) -> 
     return max(now, min(times)) if times else now
 
 
+def _token(expr: TokenUnder, document: Document, _path: str, _now: datetime) -> str:
+    return expr.seal + str(document["workflow_id"])[-TOKEN_TAIL:]
+
+
 def _unset(_expr: Unset, _document: Document, _path: str, _now: datetime) -> _Missing:
     return _MISSING
 
@@ -168,6 +174,7 @@ _EVALUATE: Final[dict[type[Expression], _Evaluate]] = {
     Push: _push,
     WithoutSteps: _without,
     Earliest: _earliest,
+    TokenUnder: _token,
     Unset: _unset,
     Span: _span,
 }

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
+
+#: Characters of a workflow_id at the end of its token.
+TOKEN_TAIL: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +91,29 @@ class Earliest:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenUnder:
+    """A claim token for each instance of a group: the seal, then the end of its workflow_id."""
+
+    seal: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unset:
     """The field is removed."""
 
 
 Expression = (
-    Lit | Json | Now | FieldValue | Span | Add | Record | Push | WithoutSteps | Earliest | Unset
+    Lit
+    | Json
+    | Now
+    | FieldValue
+    | Span
+    | Add
+    | Record
+    | Push
+    | WithoutSteps
+    | Earliest
+    | TokenUnder
+    | Unset
 )
 Changes = Mapping[str, Expression]

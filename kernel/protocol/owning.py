@@ -15,6 +15,7 @@ from kernel.model import InstanceStatus, Reason, StepStatus, WaitKind, WorkflowI
 from kernel.protocol import readiness, settling, spans
 from kernel.protocol.commit import UNCLAIMED, Commit, Guard
 from kernel.protocol.expressions import (
+    TOKEN_TAIL,
     Add,
     Changes,
     Expression,
@@ -46,6 +47,11 @@ def claim_changes(token: str, owner: str, *, lease_ms: int) -> Changes:
         "blocked_on": Unset(),
         **stamped(),
     }
+
+
+def token_under(seal: str, workflow_id: str) -> str:
+    """Return the token of one claim of a group, as `TokenUnder(seal)` writes it."""
+    return seal + workflow_id[-TOKEN_TAIL:]
 
 
 def release(instance: WorkflowInstance) -> Commit:

@@ -1,7 +1,8 @@
 """Claims on instances: taken one at a time or in groups, renewed in bulk (design 1.4, 1.8).
 
-A group is one unordered bulk command in which every candidate has a token of its own, then one
-read by those tokens. An answer that gets lost is looked up by its token: nobody else writes it.
+A group is one statement for all its candidates, which gives each a token of its own, then one read
+by those tokens: the server compiles the statement once, however many it claims. An answer that
+gets lost is looked up by its token: nobody else writes it.
 
 Guarantees that a claim is granted on the database clock only, and only where it is due and of a
 definition served here. Leaves to others: who asks for whom (`kernel.engine.drain`).
@@ -19,7 +20,7 @@ from pymongo import ReturnDocument, UpdateOne
 from kernel.errors import StoreUnavailable
 from kernel.protocol import owning
 from kernel.protocol.commit import Commit
-from kernel.protocol.expressions import Changes
+from kernel.protocol.expressions import Changes, TokenUnder
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored
 from kernel.store.compiling import (
@@ -32,7 +33,7 @@ from kernel.store.compiling import (
 )
 from kernel.store.connection import Connection, Document, translated
 from kernel.store.port import Stored
-from kernel.store.schema import INSTANCES, QUEUE_INDEX
+from kernel.store.schema import ID_INDEX, INSTANCES, QUEUE_INDEX
 
 _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
 _TERMINAL: Final = ["completed", "failed", "canceled"]
@@ -76,7 +77,8 @@ class InstanceClaims:
         untouched (`kernel.protocol.first_wave`).
         """
         found = {"workflow_id": workflow_id, **self._due(fingerprints, lease_ms)}
-        pipeline = self._claim_pipeline(token, owner, lease_ms, self._first_stage(begins))
+        changes = owning.claim_changes(token, owner, lease_ms=lease_ms)
+        pipeline = self._claim_pipeline(changes, self._first_stage(begins))
         return self._claim(found, token, pipeline, lease_ms, hint=None)
 
     def claim_any(
@@ -91,42 +93,42 @@ class InstanceClaims:
     ) -> Stored | None:
         """Take the claim of some due instance of these queues, without regard to priority."""
         found = {"queue": {"$in": list(queues)}, **self._due(fingerprints, lease_ms)}
-        pipeline = self._claim_pipeline(token, owner, lease_ms, self._first_stage(begins))
+        changes = owning.claim_changes(token, owner, lease_ms=lease_ms)
+        pipeline = self._claim_pipeline(changes, self._first_stage(begins))
         return self._claim(found, token, pipeline, lease_ms, hint=QUEUE_INDEX)
 
     def claim_group(
         self,
-        tokens: Mapping[str, str],
+        workflow_ids: Sequence[str],
         *,
         fingerprints: Sequence[str],
+        seal: str,
         owner: str,
         lease_ms: int,
         begins: Mapping[str, Changes] = _NO_BEGINS,
     ) -> dict[str, Stored]:
-        """Take the claims of several candidates at once, given as workflow_id → its new token.
+        """Take the claims of several candidates at once, under tokens made from one `seal`.
 
-        Returns those that were granted; the others are as they were.
+        Returns those that were granted, by workflow_id; the others are as they were. On repeat
+        with the same seal: those that are still held come again.
         """
-        due = self._due(fingerprints, lease_ms)
-        first = self._first_stage(begins)
-        updates = [
-            UpdateOne(
-                {"workflow_id": wid, **due}, self._claim_pipeline(token, owner, lease_ms, first)
-            )
-            for wid, token in tokens.items()
-        ]
+        found = {"workflow_id": {"$in": list(workflow_ids)}, **self._due(fingerprints, lease_ms)}
+        changes = owning.claim_changes(seal, owner, lease_ms=lease_ms)
+        changes = {**changes, "claim_token": TokenUnder(seal)}
+        pipeline = self._claim_pipeline(changes, self._first_stage(begins))
         try:
             with translated():
-                if self._instances.bulk_write(updates, ordered=False).matched_count == 0:
+                if not self._instances.update_many(found, pipeline, hint=ID_INDEX).matched_count:
                     return {}
         except StoreUnavailable:
             pass  # some may be ours without our knowing: their tokens tell
+        tokens = [owning.token_under(seal, workflow_id) for workflow_id in workflow_ids]
         with translated():
             rows = list(
                 self._instances.find(
                     {
-                        "workflow_id": {"$in": list(tokens)},
-                        "claim_token": {"$in": list(tokens.values())},
+                        "workflow_id": {"$in": list(workflow_ids)},
+                        "claim_token": {"$in": tokens},
                         "status": {"$in": _CLAIMABLE},
                     }
                 )
@@ -183,8 +185,7 @@ class InstanceClaims:
             self._first = first = _FirstStage(begins, self._clock.offset_ms, pipeline)
         return first.pipeline
 
-    def _claim_pipeline(self, token: str, owner: str, lease_ms: int, first: Pipeline) -> Pipeline:
-        changes = owning.claim_changes(token, owner, lease_ms=lease_ms)
+    def _claim_pipeline(self, changes: Changes, first: Pipeline) -> Pipeline:
         # Before the claim, which raises the revision that tells an untouched instance.
         return [*first, {"$set": compile_changes(changes, self._clock)}]
 

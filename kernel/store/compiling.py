@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kernel.protocol.commit import UNCLAIMED, Commit, Guard
 from kernel.protocol.expressions import (
+    TOKEN_TAIL,
     Add,
     Changes,
     Earliest,
@@ -24,6 +25,7 @@ from kernel.protocol.expressions import (
     Push,
     Record,
     Span,
+    TokenUnder,
     Unset,
     WithoutSteps,
 )
@@ -154,6 +156,12 @@ def _earliest(expr: Earliest, _path: str, clock: StoreClock) -> Expr:
     return {"$max": [clock.now(), {"$min": [f"${path}" for path in expr.paths]}]}
 
 
+def _token(expr: TokenUnder, _path: str, _clock: StoreClock) -> Expr:
+    start = {"$max": [0, {"$subtract": [{"$strLenCP": "$workflow_id"}, TOKEN_TAIL]}]}
+    tail = {"$substrCP": ["$workflow_id", start, TOKEN_TAIL]}
+    return {"$concat": [{"$literal": expr.seal}, tail]}
+
+
 def _unset(_expr: Unset, _path: str, _clock: StoreClock) -> Expr:
     return "$$REMOVE"
 
@@ -181,6 +189,7 @@ _COMPILE: Final[dict[type[Expression], _Compile]] = {
     Push: _push,
     WithoutSteps: _without,
     Earliest: _earliest,
+    TokenUnder: _token,
     Unset: _unset,
     Span: _span,
 }

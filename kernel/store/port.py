@@ -75,14 +75,15 @@ class Instances(Protocol):
 
     def claim_group(
         self,
-        tokens: Mapping[str, str],
+        workflow_ids: Sequence[str],
         *,
         fingerprints: Sequence[str],
+        seal: str,
         owner: str,
         lease_ms: int,
         begins: Mapping[str, Changes] = ...,
     ) -> dict[str, Stored]:
-        """Take the claims of candidates given as workflow_id → new token; return those granted."""
+        """Take the claims of candidates under tokens made from one seal; return those granted."""
 
     def claim_for(
         self, commit: Commit, token: str, *, before: datetime, lease_ms: int

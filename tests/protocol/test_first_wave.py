@@ -39,10 +39,10 @@ class Claims:
             "lease_ms": 15_000,
             "begins": {of.plan.fingerprint: wave.changes} if begins and wave else {},
         }
-        token = secrets.token_hex(16)
         if group:
-            return self.store.claim_group({workflow_id: token}, **options)[workflow_id]
-        stored = self.store.claim(workflow_id, token=token, **options)
+            seal = secrets.token_hex(8)
+            return self.store.claim_group([workflow_id], seal=seal, **options)[workflow_id]
+        stored = self.store.claim(workflow_id, token=secrets.token_hex(16), **options)
         assert stored is not None
         return stored
 

@@ -33,8 +33,9 @@ class Group:
 
     def claim(self, *workflow_ids: str) -> dict[str, Stored]:
         return self.store.claim_group(
-            {wid: secrets.token_hex(16) for wid in workflow_ids or self.ids},
+            workflow_ids or self.ids,
             fingerprints=[OF.plan.fingerprint],
+            seal=secrets.token_hex(8),
             owner="here:1:1",
             lease_ms=LEASE_SECONDS * 1000,
         )
