@@ -50,6 +50,7 @@ class Crew:
             else:
                 self._side_by_side += 1
         try:
+            self._machine.motion.add(1)  # from here on: its thread may come late
             self._machine.claim_threads.submit(lambda: self._carry(held, is_suspect=is_suspect))
         except BaseException:  # no thread to be had: its lease runs out
             self._home(held, is_suspect=is_suspect)
@@ -101,6 +102,7 @@ class Crew:
             self._home(held, is_suspect=is_suspect, has_turn=has_turn)
 
     def _home(self, held: HeldClaim, *, is_suspect: bool, has_turn: bool = False) -> None:
+        self._machine.motion.add(-1)
         with self._changed:
             self._by_queue[held.instance.queue] -= 1
             self._finished += 1
@@ -119,7 +121,8 @@ class Crew:
                 if held.live.lost.is_set() or self._machine.is_stopping():
                     return False
                 held.live.working()
-                self._changed.wait(_WAITING_TURN)
+                with self._machine.motion.resting:
+                    self._changed.wait(_WAITING_TURN)
             self._is_suspect_running = True
             return True
 

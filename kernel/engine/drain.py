@@ -153,6 +153,7 @@ class Drain:
                 elif not crew.running():
                     break
                 elif crew.await_home(finished, None if is_full else pause):
+                    self._machine.motion.await_rest()  # others may come home by the same write
                     pause = _LOOK_FIRST
                 else:
                     pause = min(2 * pause, _LOOK_LAST)
@@ -172,10 +173,11 @@ class Drain:
             if free < 1 or not crew.takes_more():
                 continue
             is_full = False
-            for held in take(queue, free):
-                budget.spend(even_if_over=True)
-                crew.add(held)
-                taken += 1
+            with self._machine.motion.moving:
+                for held in take(queue, free):
+                    budget.spend(even_if_over=True)
+                    crew.add(held)
+                    taken += 1
         return taken, is_full
 
 

@@ -58,13 +58,14 @@ def _call(
     held.live.entered("finalizer", seconds=timeout + machine.hang_grace + 1)
     held.live.add_call(cancelled)
     try:
-        return machine.invoker.finalizer(
-            lambda: call(
-                contexts.finalizer_context(held, definition, ports=ports, cancelled=cancelled)
-            ),
-            timeout=timeout,
-            cancelled=cancelled,
-        )
+        with held.motion.resting:
+            return machine.invoker.finalizer(
+                lambda: call(
+                    contexts.finalizer_context(held, definition, ports=ports, cancelled=cancelled)
+                ),
+                timeout=timeout,
+                cancelled=cancelled,
+            )
     except TimeoutError:
         held.ended = True  # hung: the claim is left to its lease, the record says it was started
         return None

@@ -12,6 +12,7 @@ from kernel.engine.committing import StopRequest
 from kernel.engine.hinting import HintWriter
 from kernel.engine.invoke import Invoker
 from kernel.engine.keeping import ClaimKeeper
+from kernel.engine.motion import Motion
 from kernel.engine.permits import PermitDesk
 from kernel.engine.threads import ActivityThreads
 from kernel.model import Wait
@@ -33,6 +34,7 @@ class Machine:
     keeper: ClaimKeeper
     permits: PermitDesk
     hints: HintWriter
+    motion: Motion
     owner: str
     lease_ms: int
     hang_grace: float

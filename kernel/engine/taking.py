@@ -118,7 +118,7 @@ class Taker:
         except StoreUnavailable:
             self._put_back(queue, candidates)
             raise
-        held = self._hold(list(granted.values()))
+        held = self._hold([stored for stored in granted.values() if stored is not None])
         stale = [each for each in candidates if each.workflow_id not in granted]
         try:
             for candidate in stale:
@@ -135,7 +135,7 @@ class Taker:
 
     def _grant(
         self, wanted: list[str], fingerprints: list[str], begins: Mapping[str, Changes]
-    ) -> dict[str, Stored]:
+    ) -> dict[str, Stored | None]:
         owner, lease_ms = self._machine.owner, self._machine.lease_ms
         if len(wanted) > 1:
             return self._machine.store.claim_group(
@@ -168,7 +168,7 @@ class Taker:
         held, served = [], self.served()
         for stored in granted:
             live = LiveClaim(stored.document["workflow_id"], stored.document["claim_token"])
-            one = HeldClaim(stored, live)
+            one = HeldClaim(stored, live, self._machine.motion)
             first = self._first_wave(served[one.instance.definition_fingerprint])
             one.begun = begun_with_claim(one.instance, first)
             held.append(one)

@@ -110,10 +110,11 @@ class WaveRunner:
             begun = [self._run_step(wave[0], calls[wave[0]], wave, away)]
         else:
             futures = [
-                self._machine.wave_threads.submit(partial(self._run_step, name, call, wave, away))
+                self._machine.wave_threads.submit(partial(self._run_beside, name, call, wave, away))
                 for name, call in calls.items()
             ]
-            concurrent.futures.wait(futures)
+            with self._held.motion.resting:
+                concurrent.futures.wait(futures)
             begun = [future.result() for future in futures]
         if away:
             self._held.ended = True  # a hung call keeps its claim until the lease is over
@@ -125,6 +126,12 @@ class WaveRunner:
         ids = [r.signal_id for r in resumes if r is not None and r.signal_id is not None]
         return not ids or mark_held(self._machine.inbox, self._held, ids)
 
+    def _run_beside(
+        self, step: str, cancelled: Cancellation, wave: tuple[str, ...], away: set[str]
+    ) -> tuple[str, ...]:
+        with self._held.motion.moving:
+            return self._run_step(step, cancelled, wave, away)
+
     def _run_step(
         self, step: str, cancelled: Cancellation, wave: tuple[str, ...], away: set[str]
     ) -> tuple[str, ...]:
@@ -132,7 +139,8 @@ class WaveRunner:
         timeout = self._definition.steps[step].timeout_seconds
         held.live.entered(step, seconds=timeout + self._machine.hang_grace + _LEAVING_SECONDS)
         try:
-            outcome = self._invoke(step, cancelled)
+            with held.motion.resting:
+                outcome = self._invoke(step, cancelled)
         finally:
             held.live.remove_call(cancelled)
         if isinstance(outcome, Hung):

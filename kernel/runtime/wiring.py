@@ -22,6 +22,7 @@ from kernel.engine.hinting import HintWriter
 from kernel.engine.invoke import Invoker
 from kernel.engine.keeping import ClaimKeeper
 from kernel.engine.machine import Machine
+from kernel.engine.motion import Motion
 from kernel.engine.permits import PermitDesk
 from kernel.engine.renewing import LeaseRenewal
 from kernel.engine.taking import Taker
@@ -87,7 +88,8 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
     hints = HintWriter(_hints(config, clock), config.ring)
     # After the hints, whose URL may be refused: a client of MongoDB would have to be closed.
     connection = Connection(config.mongo_url, database=config.database)
-    store = InstanceStore(connection, clock, group_max=config.group_commits)
+    motion = Motion()
+    store = InstanceStore(connection, clock, group_max=config.group_commits, others=motion)
     scan, beats = InstanceScan(connection, clock), WorkerBeats(connection, clock)
     permits = _permits(config, connection, clock, hints)
     renewal = LeaseRenewal(store, permits.store, lease_ms=config.lease_ms)
@@ -95,7 +97,9 @@ def build_parts(config: KernelConfig, child: SlotOfChild | None) -> Parts:
     inbox, leases = SignalInbox(connection, clock), DutyLeases(connection, clock)
     grouped = GroupedInstances(connection, clock, store)
     delivery = SignalDelivery(inbox, scan, grouped, hints)
-    machine = _machine(config, store, registry, hints, keeper, permits, owner, inbox, delivery)
+    machine = _machine(
+        config, store, registry, hints, keeper, permits, owner, inbox, delivery, motion
+    )
     minders = _minders(store, scan, grouped, leases, hints, inbox, delivery, permits, owner)
     taker = Taker(machine, types_off=config.types_off, is_served=beats.is_served)
     return Parts(
@@ -171,6 +175,7 @@ def _machine(
     owner: str,
     inbox: SignalInbox,
     delivery: SignalDelivery,
+    motion: Motion,
 ) -> Machine:
     # A kept child waits for ever: its keeper ends it, so that no hung thread is left behind.
     grace = None if isinstance(keeper, ChildKeeper) else config.hang_grace_seconds
@@ -183,6 +188,7 @@ def _machine(
         keeper=keeper,
         permits=permits,
         hints=hints,
+        motion=motion,
         owner=owner,
         lease_ms=config.lease_ms,
         hang_grace=config.hang_grace_seconds,

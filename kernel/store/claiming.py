@@ -10,6 +10,7 @@ definition served here. Leaves to others: who asks for whom (`kernel.engine.drai
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,7 +18,7 @@ from typing import Final
 
 from pymongo import ReturnDocument, UpdateOne
 
-from kernel.errors import StoreUnavailable
+from kernel.errors import InvariantViolation, StoreUnavailable
 from kernel.protocol import owning
 from kernel.protocol.commit import Commit
 from kernel.protocol.expressions import Changes, TokenUnder
@@ -34,6 +35,8 @@ from kernel.store.compiling import (
 from kernel.store.connection import Connection, Document, translated
 from kernel.store.port import Stored
 from kernel.store.schema import ID_INDEX, INSTANCES, QUEUE_INDEX
+
+log: Final = logging.getLogger("baton.store")
 
 _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
 _TERMINAL: Final = ["completed", "failed", "canceled"]
@@ -106,34 +109,52 @@ class InstanceClaims:
         owner: str,
         lease_ms: int,
         begins: Mapping[str, Changes] = _NO_BEGINS,
-    ) -> dict[str, Stored]:
+    ) -> dict[str, Stored | None]:
         """Take the claims of several candidates at once, under tokens made from one `seal`.
 
-        Returns those that were granted, by workflow_id; the others are as they were. On repeat
-        with the same seal: those that are still held come again.
+        Returns those that were granted, by workflow_id, and None for one whose document the server
+        refuses to change; the others are as they were.
         """
         found = {"workflow_id": {"$in": list(workflow_ids)}, **self._due(fingerprints, lease_ms)}
-        changes = owning.claim_changes(seal, owner, lease_ms=lease_ms)
-        changes = {**changes, "claim_token": TokenUnder(seal)}
+        changes = {
+            **owning.claim_changes(seal, owner, lease_ms=lease_ms),
+            "claim_token": TokenUnder(seal),
+        }
         pipeline = self._claim_pipeline(changes, self._first_stage(begins))
+        one_by_one: Sequence[str] = ()
         try:
             with translated():
                 if not self._instances.update_many(found, pipeline, hint=ID_INDEX).matched_count:
                     return {}
         except StoreUnavailable:
             pass  # some may be ours without our knowing: their tokens tell
+        except InvariantViolation:
+            one_by_one = workflow_ids  # the server went no further than the one it refused
+        granted: dict[str, Stored | None] = {
+            row["workflow_id"]: _claimed(row, lease_ms) for row in self._under(seal, workflow_ids)
+        }
+        for workflow_id in (each for each in one_by_one if each not in granted):
+            try:
+                stored = self.claim(
+                    workflow_id, fingerprints=fingerprints, begins=begins, owner=owner,
+                    token=owning.token_under(seal, workflow_id), lease_ms=lease_ms,
+                )  # fmt: skip
+            except InvariantViolation as exc:
+                log.error("%s cannot be claimed: %s", workflow_id, exc)
+                granted[workflow_id] = None
+            else:
+                granted |= {workflow_id: stored} if stored is not None else {}
+        return granted
+
+    def _under(self, seal: str, workflow_ids: Sequence[str]) -> list[Document]:
         tokens = [owning.token_under(seal, workflow_id) for workflow_id in workflow_ids]
+        found = {
+            "workflow_id": {"$in": list(workflow_ids)},
+            "claim_token": {"$in": tokens},
+            "status": {"$in": _CLAIMABLE},
+        }
         with translated():
-            rows = list(
-                self._instances.find(
-                    {
-                        "workflow_id": {"$in": list(workflow_ids)},
-                        "claim_token": {"$in": tokens},
-                        "status": {"$in": _CLAIMABLE},
-                    }
-                )
-            )
-        return {row["workflow_id"]: _claimed(row, lease_ms) for row in rows}
+            return list(self._instances.find(found))
 
     def claim_for(
         self, commit: Commit, token: str, *, before: datetime, lease_ms: int

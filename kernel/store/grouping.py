@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from kernel.errors import StoreUnavailable
 
@@ -40,6 +40,16 @@ class _Entry(Generic[Item, Answer]):
         return self.answer  # type: ignore[return-value]  # set by the sender of its group
 
 
+class Others(Protocol):
+    """Who else may come with an item soon; see `kernel.engine.motion`."""
+
+    def add(self, change: int, /) -> None:
+        """Count so many more, or fewer, that are on their way."""
+
+    def await_rest(self) -> None:
+        """Wait a moment for those on their way."""
+
+
 class Grouping(Generic[Item, Answer]):
     """Turns single calls of many threads into calls of `send` with groups of at most `most`.
 
@@ -48,11 +58,16 @@ class Grouping(Generic[Item, Answer]):
     """
 
     def __init__(
-        self, send: Callable[[Sequence[Item]], Sequence[Answer | Exception]], *, most: int
+        self,
+        send: Callable[[Sequence[Item]], Sequence[Answer | Exception]],
+        *,
+        most: int,
+        others: Others | None = None,
     ) -> None:
         assert most >= 1, "a group has at least one item"
         self._send = send
         self._most = most
+        self._others = others
         self._lock = threading.Lock()
         self._gathered: deque[_Entry[Item, Answer]] = deque()
         self._sending = False
@@ -65,6 +80,8 @@ class Grouping(Generic[Item, Answer]):
             if waits:
                 self._gathered.append(mine)
             self._sending = True
+        if self._others is not None:
+            self._others.add(-1)
         if waits:
             mine.woken.wait()
         if not waits or mine.sends:
@@ -72,6 +89,8 @@ class Grouping(Generic[Item, Answer]):
         return mine.told()
 
     def _send_group(self, mine: _Entry[Item, Answer]) -> None:
+        if self._others is not None:
+            self._others.await_rest()
         with self._lock:
             others = min(self._most - 1, len(self._gathered))
             group = [mine, *(self._gathered.popleft() for _ in range(others))]
@@ -90,6 +109,8 @@ class Grouping(Generic[Item, Answer]):
                 entry.error = StoreUnavailable("the sender of this group was ended half-way")
             raise
         finally:
+            if self._others is not None:
+                self._others.add(len(group))  # before the next sender looks who is coming
             self._hand_on()
             for entry in group[1:]:
                 entry.woken.set()

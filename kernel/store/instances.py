@@ -28,7 +28,7 @@ from kernel.store.codec import from_stored, to_stored
 from kernel.store.compiling import Filter, compile_changes, compile_guard, compile_stages
 from kernel.store.connection import Connection, Document, is_too_large, translated
 from kernel.store.group_commits import commit_group
-from kernel.store.grouping import Grouping
+from kernel.store.grouping import Grouping, Others
 from kernel.store.port import Stored
 from kernel.store.schema import INSTANCES
 
@@ -40,10 +40,15 @@ class InstanceStore(InstanceClaims):
     """
 
     def __init__(
-        self, connection: Connection, clock: StoreClock, *, group_max: int = limits.GROUP_COMMITS
+        self,
+        connection: Connection,
+        clock: StoreClock,
+        *,
+        group_max: int = limits.GROUP_COMMITS,
+        others: Others | None = None,
     ) -> None:
         super().__init__(connection, clock)
-        self._committer = Grouping(self._commit_group, most=group_max)
+        self._committer = Grouping(self._commit_group, most=group_max, others=others)
 
     def create(self, workflow_id: str, changes: Changes) -> Stored | None:
         """Insert an instance and return it; None if its identity is taken.

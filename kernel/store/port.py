@@ -82,8 +82,8 @@ class Instances(Protocol):
         owner: str,
         lease_ms: int,
         begins: Mapping[str, Changes] = ...,
-    ) -> dict[str, Stored]:
-        """Take the claims of candidates under tokens made from one seal; return those granted."""
+    ) -> dict[str, Stored | None]:
+        """Take the claims of candidates under tokens made from one seal; None: it is refused."""
 
     def claim_for(
         self, commit: Commit, token: str, *, before: datetime, lease_ms: int

@@ -41,8 +41,9 @@ class Claims:
         }
         if group:
             seal = secrets.token_hex(8)
-            return self.store.claim_group([workflow_id], seal=seal, **options)[workflow_id]
-        stored = self.store.claim(workflow_id, token=secrets.token_hex(16), **options)
+            stored = self.store.claim_group([workflow_id], seal=seal, **options)[workflow_id]
+        else:
+            stored = self.store.claim(workflow_id, token=secrets.token_hex(16), **options)
         assert stored is not None
         return stored
 

@@ -32,6 +32,10 @@ class Group:
         self.ids = [start(kernel, OF, biz_key=f"k{n}") for n in range(size)]
 
     def claim(self, *workflow_ids: str) -> dict[str, Stored]:
+        answers = self.answers(*workflow_ids)
+        return {wid: stored for wid, stored in answers.items() if stored is not None}
+
+    def answers(self, *workflow_ids: str) -> dict[str, Stored | None]:
         return self.store.claim_group(
             workflow_ids or self.ids,
             fingerprints=[OF.plan.fingerprint],
@@ -70,6 +74,25 @@ def test_a_group_of_claims_grants_what_is_due_and_leaves_the_rest(group: Group) 
         assert stored.instance.claimable_time == stored.now + timedelta(seconds=LEASE_SECONDS)
     assert group.kernel.get(group.ids[1]).claim_token == held.instance.claim_token
     assert group.claim() == {}
+
+
+def test_claims_of_a_group_have_a_token_each(group: Group) -> None:
+    tokens = {stored.instance.claim_token for stored in group.claim().values()}
+    assert len(tokens) == 4
+    assert tokens == {group.kernel.get(wid).claim_token for wid in group.ids}
+
+
+def test_a_candidate_the_server_refuses_to_change_costs_the_others_nothing(group: Group) -> None:
+    refused = group.ids[1]
+    group.connection.database.get_collection("workflow_instances").update_one(
+        {"workflow_id": refused}, {"$set": {"priority": 9}}, bypass_document_validation=True
+    )
+    answers = group.answers()
+    assert answers.pop(refused) is None
+    assert set(answers) == {*group.ids} - {refused}
+    for workflow_id, stored in answers.items():
+        assert stored is not None
+        assert stored.instance.claim_token == group.kernel.get(workflow_id).claim_token
 
 
 def test_all_of_a_group_that_hold_their_guard_are_told_so(group: Group) -> None:

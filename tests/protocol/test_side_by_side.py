@@ -293,3 +293,22 @@ def _is_held(kernel: Kernel, workflow_id: str) -> bool:
 
 def _entered(kernel: Kernel, workflow_id: str) -> int:
     return kernel.get(workflow_id).steps["a"].attempt
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_nobody_waits_for_claims_whose_code_runs(make_kernel: MakeKernel, slots: int) -> None:
+    gate = Gate()
+    of = definition(
+        "side.rest", {"a": gate.enter, "b": gate.enter, "c": lambda _: "c"}, {"c": ["a", "b"]}
+    )
+    kernel = make_kernel(of, slots_per_child=slots)
+    motion = kernel._parts.machine.motion
+    for number in range(slots):
+        start(kernel, of, biz_key=f"k{number}")
+    with ThreadPoolExecutor() as pool:
+        ran = _draining(kernel, pool)
+        eventually(lambda: len(gate.entered) == 2 * slots)
+        eventually(lambda: motion._count <= 0)
+        gate.open.set()
+        assert ran.result(WAIT) == slots
+    assert motion._count == 0
