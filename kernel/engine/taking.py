@@ -118,7 +118,8 @@ class Taker:
         except StoreUnavailable:
             self._put_back(queue, candidates)
             raise
-        held = self._hold([stored for stored in granted.values() if stored is not None])
+        first_come = (granted.get(each.workflow_id) for each in candidates)
+        held = self._hold([stored for stored in first_come if stored is not None])
         stale = [each for each in candidates if each.workflow_id not in granted]
         try:
             for candidate in stale:

@@ -235,7 +235,7 @@ def test_priority_is_raised_and_never_lowered(make_kernel: MakeKernel, status: s
 def test_a_raised_instance_overtakes_in_its_lane(make_kernel: MakeKernel) -> None:
     ran: list[str] = []
     order = definition("test.lanes", {"a": lambda ctx: ran.append(ctx.biz_key)})
-    kernel = make_kernel(order)
+    kernel = make_kernel(order, slots_per_child=1)
     for key in ("slow-1", "slow-2", "urgent"):
         kernel.start_or_resume(order.plan, biz_key=key, priority=Priority.RECOVERY)
     kernel.start_or_resume(order.plan, biz_key="urgent", priority=Priority.REALTIME)

@@ -299,7 +299,9 @@ def _entered(kernel: Kernel, workflow_id: str) -> int:
 def test_nobody_waits_for_claims_whose_code_runs(make_kernel: MakeKernel, slots: int) -> None:
     gate = Gate()
     of = definition(
-        "side.rest", {"a": gate.enter, "b": gate.enter, "c": lambda _: "c"}, {"c": ["a", "b"]}
+        "side.rest",
+        {"a": gate.enter, "b": gate.enter, "c": lambda _: "c"},
+        depends_on={"a": [], "b": [], "c": ["a", "b"]},
     )
     kernel = make_kernel(of, slots_per_child=slots)
     motion = kernel._parts.machine.motion
