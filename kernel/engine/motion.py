@@ -24,7 +24,7 @@ class Motion:
 
     def __init__(self, *, catch_up_seconds: float = CATCH_UP_SECONDS) -> None:
         self._count = 0
-        self._catch_up = catch_up_seconds
+        self.catch_up_seconds = catch_up_seconds
         self._rested = threading.Condition()
         #: For a thread that works for a claim, as a `with` block; may be entered by many at once.
         self.moving = _Change(self, 1)
@@ -34,7 +34,7 @@ class Motion:
     def await_rest(self) -> None:
         """Wait until nobody is in motion, or for as long as others may keep a group waiting."""
         with self._rested:
-            self._rested.wait_for(self._is_at_rest, self._catch_up)
+            self._rested.wait_for(self._is_at_rest, self.catch_up_seconds)
 
     def _is_at_rest(self) -> bool:
         return self._count <= 0

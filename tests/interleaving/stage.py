@@ -201,4 +201,6 @@ class Stage:
             vars(wiring)["Connection"] = connection
         # Frozen for the product; here the order of a wave's threads must be the same again.
         object.__setattr__(kernel._parts.machine, "wave_threads", InTurn())
+        # Those on their way are held back here: waiting for them would only cost time.
+        kernel._parts.machine.motion.catch_up_seconds = 0.0
         return kernel
