@@ -119,6 +119,7 @@ class Drain:
         try:
             run(take, budget)
         finally:
+            self._machine.permits.handing_on.settle()
             self._machine.hints.forget_ended()
         return budget.spent
 

@@ -39,6 +39,8 @@ log: Final = logging.getLogger("baton.capacity")
 _LOOK_FURTHER: Final = 20
 #: Waiters a release may choose from: others that release at the same moment choose first.
 _FOLLOWING: Final = 8
+#: How long a permit may be given back late where nobody needs it, seconds.
+_POSTPONED_SECONDS: Final = 0.1
 #: How long what was seen of a resource with a line may refuse newcomers, seconds.
 _BELIEVED_SECONDS: Final = 0.5
 
@@ -58,7 +60,10 @@ class HandingOn:
         self._waiters = waiters
         self._hints = hints
         self._gathering = Gathering(store, waiters)
-        self._pacer = Pacer(self.hand_on)
+        self._pacer = Pacer(self._look)
+        groups.when_waited_for = lambda resource: self._pacer.arm(resource, 0)
+        #: How many fitted beside the holders this process last saw, where there was no line.
+        self._room: dict[str, float] = {}
         #: Resources that had a line when this process last saw them, and when that was.
         self._lined: dict[str, tuple[float, ResourceState]] = {}
         self._lock = threading.Lock()
@@ -69,11 +74,32 @@ class HandingOn:
         """End what runs in the background. On repeat: nothing."""
         self._pacer.close()
 
+    def settle(self) -> None:
+        """Give back what was postponed; whoever has nothing left to run calls it."""
+        for resource in self._groups.postponed():
+            try:
+                self._flush(resource)
+            except StoreUnavailable as exc:
+                log.warning("permits of %s not given back yet: %s", resource, exc)
+
+    def _look(self, resource: str) -> None:
+        """Do what has come due for a resource."""
+        self._flush(resource)
+        if resource in self._lined:
+            self.hand_on(resource)
+
+    def _flush(self, resource: str) -> None:
+        if (state := self._groups.flush(resource)) is not None:
+            self.seen(state)
+
     def seen(self, state: ResourceState) -> None:
         """Learn from any answer whether there is a line, and when its next start is due."""
         if not state.line:
             self._lined.pop(state.name, None)
+            most = state.max_concurrency
+            self._room[state.name] = math.inf if most is None else most - 2 * len(state.holders)
             return
+        self._room.pop(state.name, None)
         self._lined[state.name] = (time.monotonic(), state)
         if (at := state.next_start_at()) is not None:
             self._pacer.arm(state.name, (at - state.now).total_seconds())
@@ -89,6 +115,10 @@ class HandingOn:
             return None
         return replace(state, queued=state.queued + self._groups.refuse(resource))
 
+    def has_room(self, resource: str) -> bool:
+        """Less than half full and nobody waits: what is given back travels with who asks next."""
+        return self._room.get(resource, 0) > 0
+
     def give_back(
         self,
         resource: str,
@@ -99,11 +129,16 @@ class HandingOn:
     ) -> None:
         """Give a permit back and hand its place on: in one update, where a line is known.
 
+        Where there is plenty of room it is given back a moment later, together with others.
         `following` are those next in line, where they were just read.
 
         Raises:
             StoreUnavailable: not known; try again.
         """
+        if self.has_room(resource) and not unused:
+            self._groups.release_later(resource, owner)
+            self._pacer.arm(resource, _POSTPONED_SECONDS)
+            return
         if following is None:
             following = self.following(resource)
         names = tuple(waiter.workflow_id for waiter in following)

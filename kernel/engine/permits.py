@@ -70,6 +70,10 @@ class ClaimPermits:
         """Tell whether a step has permits to give back."""
         return bool(self._of(step))
 
+    def has_room(self, step: str) -> bool:
+        """Tell whether giving a step's permits back asks nobody now."""
+        return all(self._desk.handing_on.has_room(name) for name in self._of(step))
+
     def take_for_workflow(self) -> Refusal | None:
         """Take the workflow's own permits unless they are held; None means that it may go on."""
         if self._definition.workflow_resources is None or WORKFLOW in self._taken:

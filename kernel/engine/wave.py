@@ -166,6 +166,9 @@ class WaveRunner:
     def _giving_back(self, step: str, *, ends: bool) -> concurrent.futures.Future[None] | None:
         if not self._permits.holds_any(step):
             return None
+        if self._permits.has_room(step):
+            self._permits.give_back(step)
+            return None
         if ends and self._to_next is not None:
             passing = partial(self._permits.pass_on, step, self._to_next)
             return self._machine.wave_threads.submit(passing)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -41,6 +41,9 @@ class PermitGroups:
         self._lock = threading.Lock()
         self._groups: dict[str, Grouping[_Asked, ResourceState]] = {}
         self._unasked: Counter[str] = Counter()
+        self._leaving: dict[str, list[Leaving]] = {}
+        #: Told of a resource where somebody waits by the time what was postponed is given back.
+        self.when_waited_for: Callable[[str], None] = lambda _: None
 
     def acquire(
         self, resource: str, owner: PermitOwner, *, leaving: PermitOwner | None = None
@@ -65,6 +68,29 @@ class PermitGroups:
         """
         return self._ask(resource, _Asked(leaving=leaving))
 
+    def release_later(self, resource: str, owner: PermitOwner) -> None:
+        """Give one permit back with the next update of any kind, or with `flush`.
+
+        A process that dies before leaves it to its lease.
+        """
+        with self._lock:
+            self._leaving.setdefault(resource, []).append(Leaving(owner=owner))
+
+    def postponed(self) -> list[str]:
+        """Return the resources for which permits are to be given back yet."""
+        with self._lock:
+            return list(self._leaving)
+
+    def flush(self, resource: str) -> ResourceState | None:
+        """Give back what was postponed; None: nothing was.
+
+        Raises:
+            StoreUnavailable: not known; it stays postponed.
+        """
+        with self._lock:
+            is_needed = resource in self._leaving
+        return self._ask(resource, _Asked()) if is_needed else None
+
     def refuse(self, resource: str) -> int:
         """Count a refusal made on what is known; it is written with the next update of any kind.
 
@@ -87,10 +113,11 @@ class PermitGroups:
         leaving = [asked.leaving for asked in group if asked.leaving is not None]
         with self._lock:
             unasked = self._unasked.pop(resource, 0)
+            postponed = self._leaving.pop(resource, [])
         try:
             state = self._store.exchange(
                 resource,
-                leaving=leaving,
+                leaving=[*postponed, *leaving],
                 wanted=[asked.wanted for asked in group if asked.wanted is not None],
                 lease_ms=self._lease_ms,
                 unasked=unasked,
@@ -98,7 +125,11 @@ class PermitGroups:
         except BaseException:
             with self._lock:
                 self._unasked[resource] += unasked
+                if postponed:
+                    self._leaving.setdefault(resource, []).extend(postponed)
             raise
+        if postponed and state.line:
+            self.when_waited_for(resource)
         # Each that was handed a place is made due by one caller, the first that knows it.
         open_ones = set(state.handed) if any(each.then_reserve for each in leaving) else set()
         answers: list[ResourceState] = []

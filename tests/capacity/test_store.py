@@ -348,3 +348,23 @@ def test_many_refusals_from_outside_leave_one_entry_a_cooldown(store: CapacitySt
         store.cool_down(R, for_ms=30_000, by="wf/step", reason="429")
     state = store.read(R, with_history=True)
     assert (state.revision, len(state.history)) == (2, 2)
+
+
+def test_what_is_given_back_later_travels_with_the_next_update_or_a_flush(
+    store: CapacityStore,
+) -> None:
+    groups = PermitGroups(store, lease_ms=LEASE_MS)
+    waited_for: list[str] = []
+    groups.when_waited_for = waited_for.append
+    assert groups.acquire(R, owner(0)).holds(owner(0))
+    groups.release_later(R, owner(0))
+    assert store.read(R).holds(owner(0))
+    state = groups.acquire(R, owner(1))
+    assert [held.owner for held in state.holders] == [owner(1)]
+    assert (groups.postponed(), groups.flush(R), waited_for) == ([], None, [])
+    groups.release_later(R, owner(1))
+    store.set_line(R)
+    flushed = groups.flush(R)
+    assert flushed is not None
+    assert flushed.holders == ()
+    assert waited_for == [R], "nobody would have handed the place on"
