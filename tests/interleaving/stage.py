@@ -110,6 +110,8 @@ class Stage:
         self.minder.ensure_schema()
         for kernel in (*self.kernels, self.minder):
             _shorten(kernel._parts.connection.client)
+            # It looks when time has passed, in a thread no schedule knows of; tick looks as well.
+            kernel._parts.permits.handing_on._pacer.close()
         _shorten(self._client)
 
     @contextlib.contextmanager
