@@ -14,7 +14,6 @@ from typing import Any
 
 from kernel import limits
 from kernel.context import Cancellation
-from kernel.engine.motion import Motion
 from kernel.model import WorkflowInstance
 from kernel.protocol.apply import apply_commit
 from kernel.protocol.commit import Commit
@@ -111,9 +110,8 @@ class HeldClaim:
     to it before, by step. `following` is the claim that its slot goes on with, taken meanwhile.
     """
 
-    def __init__(self, stored: Stored, live: LiveClaim, motion: Motion | None = None) -> None:
+    def __init__(self, stored: Stored, live: LiveClaim) -> None:
         self.live = live
-        self.motion = motion or Motion()
         self.begun: tuple[str, ...] = ()
         self.permits: Mapping[str, str] = {}
         self.following: HeldClaim | None = None

@@ -58,7 +58,7 @@ def _call(
     held.live.entered("finalizer", seconds=timeout + machine.hang_grace + 1)
     held.live.add_call(cancelled)
     try:
-        with held.motion.resting:
+        with machine.motion.resting:
             return machine.invoker.finalizer(
                 lambda: call(
                     contexts.finalizer_context(held, definition, ports=ports, cancelled=cancelled)

@@ -169,7 +169,7 @@ class Taker:
         held, served = [], self.served()
         for stored in granted:
             live = LiveClaim(stored.document["workflow_id"], stored.document["claim_token"])
-            one = HeldClaim(stored, live, self._machine.motion)
+            one = HeldClaim(stored, live)
             first = self._first_wave(served[one.instance.definition_fingerprint])
             one.begun = begun_with_claim(one.instance, first)
             held.append(one)

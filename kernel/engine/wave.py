@@ -113,7 +113,7 @@ class WaveRunner:
                 self._machine.wave_threads.submit(partial(self._run_beside, name, call, wave, away))
                 for name, call in calls.items()
             ]
-            with self._held.motion.resting:
+            with self._machine.motion.resting:
                 concurrent.futures.wait(futures)
             begun = [future.result() for future in futures]
         if away:
@@ -129,7 +129,7 @@ class WaveRunner:
     def _run_beside(
         self, step: str, cancelled: Cancellation, wave: tuple[str, ...], away: set[str]
     ) -> tuple[str, ...]:
-        with self._held.motion.moving:
+        with self._machine.motion.moving:
             return self._run_step(step, cancelled, wave, away)
 
     def _run_step(
@@ -139,7 +139,7 @@ class WaveRunner:
         timeout = self._definition.steps[step].timeout_seconds
         held.live.entered(step, seconds=timeout + self._machine.hang_grace + _LEAVING_SECONDS)
         try:
-            with held.motion.resting:
+            with self._machine.motion.resting:
                 outcome = self._invoke(step, cancelled)
         finally:
             held.live.remove_call(cancelled)
