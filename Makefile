@@ -100,6 +100,10 @@ format: $(STAMP) ## Format the code and apply the safe fixes
 bench: $(STAMP) ## Measure throughput, start, end to end and takeover beside the raw limits
 	@$(PY) -m bench $(ARGS)
 
+.PHONY: profile
+profile: $(STAMP) ## Show where the time of a workflow goes, layer by layer
+	@$(PY) -m bench.profile $(ARGS)
+
 .PHONY: lock
 lock: $(STAMP) ## Write requirements.lock anew from pyproject.toml
 	@$(PY) -m pip install --quiet uv

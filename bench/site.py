@@ -22,6 +22,7 @@ from pymongo import MongoClient
 
 from config.embedded import MongoServer, RedisServer
 from kernel import Kernel, KernelConfig
+from kernel.keeper import ClaimSlots
 
 QUEUE = "bench"
 
@@ -90,8 +91,10 @@ def mongo(environment: Mapping[str, str]) -> MongoClient[dict[str, Any]]:
     return MongoClient(environment["BATON_MONGO_URL"], w="majority", journal=True)
 
 
-def connect(environment: Mapping[str, str], *, slots: int = 1) -> Kernel:
-    """Return a kernel on an environment, as a worker process would build it."""
+def connect(environment: Mapping[str, str], *, slots: int = 1, kept: bool = False) -> Kernel:
+    """Return a kernel on an environment; `kept` as a pool child is, for half a lease."""
+    keeper = ClaimSlots(1)
+    keeper.write_beat(time.monotonic())
     return Kernel.connect(
         KernelConfig(
             mongo_url=environment["BATON_MONGO_URL"],
@@ -100,7 +103,8 @@ def connect(environment: Mapping[str, str], *, slots: int = 1) -> Kernel:
             key_prefix=environment["BATON_KEY_PREFIX"],
             lease=float(environment["BATON_LEASE_SECONDS"]),
             slots_per_child=slots,
-        )
+        ),
+        child=(keeper, 0) if kept else None,
     )
 
 

@@ -22,6 +22,7 @@ TARGETS = {
     "lint",
     "format",
     "bench",
+    "profile",
     "lock",
     "clean",
 }
