@@ -15,7 +15,7 @@ from typing import Any
 from kernel import limits
 from kernel.context import Cancellation
 from kernel.model import WorkflowInstance
-from kernel.protocol.apply import apply_commit
+from kernel.protocol.apply import apply_commit, typed_after
 from kernel.protocol.commit import Commit
 from kernel.store.port import Document, Stored
 
@@ -142,9 +142,9 @@ class HeldClaim:
         """Go on with the document as the commit left it: `after`, if that is known already."""
         if after is None:
             after = apply_commit(self._document, commit, self.now)
-        self._document = after
         # Made here and not when first asked for: threads of a wave ask at any time.
-        self._instance = WorkflowInstance.model_validate(self._document)
+        self._instance = typed_after(self._instance, self._document, after)
+        self._document = after
         self.ended = self.ended or commit.releases
 
 

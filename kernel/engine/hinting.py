@@ -79,7 +79,7 @@ class HintWriter:
         for queue, leases in by_queue.items():
             with suppress(HintsUnavailable):
                 if self.hints.note_claims(queue, leases, ended=self._take_ended(queue)):
-                    self.ring(queue)
+                    self.ring_host(queue)
 
     def unlaned(self, instance: WorkflowInstance) -> None:
         """Take a claimed instance out of the lanes, where it was not popped."""

@@ -109,10 +109,11 @@ class Hints(Protocol):
     def note_claims(
         self, queue: str, claims: Sequence[Lease], *, ended: Sequence[tuple[str, str]] = ()
     ) -> bool:
-        """Note when claims' leases end, as `put_lease`; tell whether another candidate is due.
+        """Note when claims' leases end, as `put_lease`, and ring the bell if a candidate is due.
 
-        Forgets the leases of claims that have `ended`, as (workflow_id, token), along the way.
-        On repeat: the leases stay, the answer is asked anew.
+        True: it was silent, so this caller sends the wakeup. Forgets the leases of claims that
+        have `ended`, as (workflow_id, token), along the way.
+        On repeat: the leases stay, and the bell rings already.
         """
 
     def due_leases(self, queue: str, *, limit: int) -> list[tuple[str, str, int]]:

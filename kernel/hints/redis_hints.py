@@ -154,15 +154,15 @@ class RedisHints:
     def note_claims(
         self, queue: str, claims: Sequence[Lease], *, ended: Sequence[tuple[str, str]] = ()
     ) -> bool:
-        """Note claims' leases, forget ended ones; tell whether another candidate is due."""
+        """Note claims' leases, forget ended ones, ring the bell if another candidate is due."""
         keys = self._keys.of(queue)
-        args: list[str | int] = [self._offset(), len(claims)]
+        args: list[str | int] = [self._offset(), BELL_MS, len(claims)]
         for workflow_id, token, expires_ms in claims:
             args += (f"{workflow_id}|{token}", int(expires_ms))
         args += (f"{workflow_id}|{token}" for workflow_id, token in ended)
         with self._asking():
-            found = self._scripts.run("note_claims", keys=(*keys.lanes, keys.leases), args=args)
-            return str(found) == "due"
+            known = (*keys.lanes, keys.leases, keys.bell)
+            return str(self._scripts.run("note_claims", keys=known, args=args)) == "ring"
 
     def due_leases(self, queue: str, *, limit: int) -> list[tuple[str, str, int]]:
         """Show up to `limit` ended leases as (workflow_id, token, score_ms)."""

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
+from kernel.model import WorkflowInstance
 from kernel.protocol.commit import Commit
 from kernel.protocol.expressions import (
     TOKEN_TAIL,
@@ -60,6 +61,20 @@ def apply_changes(document: Document, changes: Changes, now: datetime) -> Docume
             parent[parts[-1]] = value
             ours.pop(parts, None)  # replaced whole: what was copied there counts no more
     return result
+
+
+def typed_after(instance: WorkflowInstance, before: Document, after: Document) -> WorkflowInstance:
+    """Return the typed value of `after`, taking over the steps that `before` shares with it.
+
+    `instance` is the typed value of `before`. Typing a step costs more than everything else that
+    is made of it in memory, and most steps are untouched by most commits.
+    """
+    known, raw = instance.steps, before["steps"]
+    steps = {
+        name: known[name] if step is raw.get(name) else step
+        for name, step in after["steps"].items()
+    }
+    return WorkflowInstance.model_validate({**after, "steps": steps})
 
 
 class _Missing:

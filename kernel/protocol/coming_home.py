@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kernel.model import WorkflowInstance
-from kernel.protocol.apply import Document, apply_changes
+from kernel.protocol.apply import Document, apply_changes, typed_after
 from kernel.protocol.commit import Commit
 from kernel.protocol.deferring import defer_changes
 from kernel.protocol.expressions import Changes, Expression
@@ -49,16 +49,16 @@ def home_last(
     whose permits were `refused` is put off in the same write.
     """
     first = {**changes, **stamped()}
-    document = apply_changes(document, first, now)
+    before, document = document, apply_changes(document, first, now)
     stages: tuple[Changes, ...] = (first,)
-    after = WorkflowInstance.model_validate(document)
+    after = typed_after(instance, before, document)
     if refused:
         # In a stage of its own: since when it could have run is written by the one before.
         put_off: dict[str, Expression] = {}
         for name, why in refused.items():
             put_off.update(defer_changes(after, name, why))
-        document = apply_changes(document, put_off, now)
-        after = WorkflowInstance.model_validate(document)
+        before, document = document, apply_changes(document, put_off, now)
+        after = typed_after(after, before, document)
         stages = (first, put_off)
     settlement: Settlement = settle(after, wave, now, policy)
     if settlement.changes:
