@@ -54,11 +54,11 @@ soak: $(STAMP) ## Cut real workers off for DURATION seconds (60), restart them 2
 		$(PY) -m pytest tests/trust $(ARGS)
 
 .PHONY: chaos
-chaos: $(STAMP) ## Hurt everything for DURATION seconds (120) while work goes on (ARGS="--seed N")
+chaos: $(STAMP) ## Hurt everything for DURATION seconds (120) while work goes on (ARGS="--seed N --slots 4")
 	@$(PY) -m tests.chaos --seconds $(or $(DURATION),120) $(ARGS)
 
 .PHONY: crash
-crash: $(STAMP) ## Kill processes before and after every command (ARGS=--every-way for all four ways)
+crash: $(STAMP) ## Kill processes before and after every command (ARGS="--every-way --slots 4")
 	@$(PY) -m tests.crash $(ARGS)
 
 .PHONY: interleave

@@ -2,7 +2,8 @@
 
 Guarantees a line of progress every few seconds, the seed and the log of faults in the folder that
 is named first, and a last line with the sum; exit status 1 if anything was violated. `--seed`
-repeats the choices of a run; what they meet depends on the machine.
+repeats the choices of a run; what they meet depends on the machine. Without `--slots` workers run one
+or four claims a child, as drawn.
 """
 
 import argparse
@@ -11,6 +12,8 @@ import secrets
 import sys
 import tempfile
 from pathlib import Path
+
+from tests.kit import groups
 
 
 def main() -> int:
@@ -23,6 +26,7 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=3.0, help="submissions a second")
     parser.add_argument("--pause", type=float, default=3.0, help="seconds between two faults")
     parser.add_argument("--idle", type=float, default=180.0, help="seconds it may take to end all")
+    groups.add_options(parser)
     chosen = parser.parse_args()
     if chosen.seed is None:
         chosen.seed = secrets.randbits(31)

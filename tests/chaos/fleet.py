@@ -8,6 +8,7 @@ import contextlib
 import os
 import random
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 from config.embedded import MongoServer, RedisServer
@@ -26,7 +27,16 @@ CONTENT = "content"
 class Fleet:
     """N workers of the soak's queues, one of the control queue, one beat, one mongod, one Redis."""
 
-    def __init__(self, folder: Path, *, workers: int, children: int, lots: random.Random) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        workers: int,
+        children: int,
+        lots: random.Random,
+        slots: Sequence[int] = SLOTS,
+        group_commits: int | None = None,
+    ) -> None:
         self.folder = folder
         self.mongo = MongoServer(folder / "mongo")
         self.redis = RedisServer(folder / "redis")
@@ -37,6 +47,8 @@ class Fleet:
         self.all: list[tuple[str, Child]] = []
         self._children = children
         self._lots = lots
+        self._slots = slots
+        self._groups = {"BATON_GROUP_COMMITS": str(group_commits)} if group_commits else {}
 
     def start_servers(self) -> dict[str, str]:
         """Start mongod and Redis; return the environment of everybody who uses them."""
@@ -55,6 +67,7 @@ class Fleet:
             "BATON_HANG_GRACE_SECONDS": "2",
             "BATON_FETCH_ALLOW_PRIVATE": "true",
             ledger.LEDGER: str(self.folder / "ledger"),
+            **self._groups,
         }
         return self.env
 
@@ -130,7 +143,7 @@ class Fleet:
     def _celery(
         self, name: str, skew: float, command: str, flag: str, queues: str, children: int
     ) -> Child:
-        slots = {"BATON_SLOTS_PER_CHILD": str(self._lots.choice(SLOTS))}
+        slots = {"BATON_SLOTS_PER_CHILD": str(self._lots.choice(self._slots))}
         return self._run(
             name, "-m", "tests.chaos.skewed_worker", str(skew), "-A", "config", command,
             flag, queues, "-n", f"{name}.{len(self.all)}@chaos", "-c", str(children),

@@ -24,7 +24,7 @@ from pymongo import MongoClient
 
 from tests.chaos.counting import PORT, Counter, counting, most_at_once
 from tests.chaos.faults import Faults
-from tests.chaos.fleet import Fleet
+from tests.chaos.fleet import SLOTS, Fleet
 from tests.jobs.site import running_site
 from tests.kit.ledger import read as read_ledger
 
@@ -43,7 +43,12 @@ class Run:
         options = self._options
         _say(f"seed {options.seed}, {options.seconds:g} s, everything in {self._folder}")
         fleet = Fleet(
-            self._folder, workers=options.workers, children=options.children, lots=self._lots("w")
+            self._folder,
+            workers=options.workers,
+            children=options.children,
+            lots=self._lots("w"),
+            slots=SLOTS if options.slots is None else (options.slots,),
+            group_commits=options.groups,
         )
         try:
             os.environ.update(fleet.start_servers())

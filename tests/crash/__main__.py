@@ -1,4 +1,4 @@
-"""Run the whole crash matrix outside pytest: `python -m tests.crash [--every-way] [SCENARIO…]`.
+"""Run the whole crash matrix outside pytest: `python -m tests.crash [--every-way] [--slots N] …`.
 
 Guarantees a last line with the sum, and exit status 1 if anything was violated. Leaves the servers
 to `tests.kit.servers`, as in a test run.
@@ -18,7 +18,7 @@ from tests.crash.kills import How, When
 from tests.crash.lab import Lab, open_lab
 from tests.crash.report import last_line, row
 from tests.crash.scenarios import MATRIX, OUTBOX, WAITING
-from tests.kit import servers
+from tests.kit import groups, servers
 
 
 def main() -> int:
@@ -28,7 +28,9 @@ def main() -> int:
     parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help=", ".join(every))
     parser.add_argument("--every-way", action="store_true", help="each boundary in all four ways")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
+    groups.add_options(parser)
     chosen = parser.parse_args()
+    groups.choose(chosen)
     unknown = [name for name in chosen.scenario if name not in every]
     if unknown:
         parser.error(f"no scenario {unknown[0]}; there are {', '.join(every)}")

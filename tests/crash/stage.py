@@ -15,6 +15,7 @@ from kernel import Definition, Kernel, KernelConfig, Plan, StartResult, Workflow
 from kernel.testing import TimeShift
 from tests.crash.ledger import Ledger
 from tests.crash.world import LEASE_SECONDS, World
+from tests.kit import groups
 
 #: The queue of every plan made for these tests.
 QUEUE = "crash"
@@ -51,6 +52,7 @@ class Stage:
             key_prefix=self.world.key_prefix,
             lease=LEASE_SECONDS,
             clock_offset_ms=self.offset_ms,
+            **groups.of_kernel(),
         )
 
     def start(self, plan: Plan, name: str = "one", *, number: int = 1) -> StartResult:

@@ -3,7 +3,6 @@
 Guarantees that every kernel made here is closed afterwards. Leaves what runs on it to the test.
 """
 
-import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from kernel.definition import Activity
 from kernel.protocol import beginning, finalizing, readiness
 from kernel.store import Connection, InstanceStore
 from kernel.testing import TimeShift, run_until_idle
+from tests.kit import groups
 
 MakeKernel = Callable[..., Kernel]
 QUEUE = "work"
@@ -132,9 +132,7 @@ def make_kernel(
             "database": mongo_db_name,
             "key_prefix": key_prefix,
             "lease": LEASE_SECONDS,
-            # So that a whole suite can be run with claims side by side, and groups of any size.
-            "slots_per_child": int(os.environ.get("BATON_TEST_SLOTS", "1")),
-            "group_commits": int(os.environ.get("BATON_TEST_GROUPS", "32")),
+            **groups.of_kernel(),
         }
         kernel = Kernel.connect(KernelConfig(**(settings | config)))
         made.append(kernel)
