@@ -2,8 +2,8 @@
 
 Guarantees a line of progress every few seconds, the seed and the log of faults in the folder that
 is named first, and a last line with the sum; exit status 1 if anything was violated. `--seed`
-repeats the choices of a run; what they meet depends on the machine. Without `--slots` workers run one
-or four claims a child, as drawn.
+repeats the choices of a run; what they meet depends on the machine. Without `--slots` workers run
+one or four claims a child, as drawn.
 """
 
 import argparse

@@ -188,6 +188,9 @@ def _of_signals(run: Run, key: str, kept: Mapping[str, str]) -> Iterator[str]:
         woken[signal_id] += times
     yield from (f"signal {one} woke {n} times" for one, n in woken.items() if n > 1)
     seen = {entry.woken_by for entry in run.scripts[key].entries} | set(woken)
+    last = run.watches[key].last
+    for step in last.steps.values() if last is not None else ():
+        seen |= set(step.woken_by)  # woken, and ended before it was entered
     for signal_id, status in kept.items():
         if status == "pending" or (status == "matched") != (signal_id in seen):
             did = "woke a step" if signal_id in seen else "woke nobody"

@@ -152,7 +152,9 @@ class Ledger:
             # Passed on to one that stands first in it, under the token of a claim to come.
             is_passed = deed.owner_of(owner[2]) is None
             self.counts["passed on"] += is_passed
-            if in_line and not is_passed and owner[0] not in _kept(before, at):
+            # Or a place was kept for it by the same update, which names it for that as well.
+            is_kept = owner[0] in _kept(before, at) or deed.command.times(owner[0]) > 1
+            if in_line and not is_passed and not is_kept:
                 yield f"{owner} was granted a permit past the line"
             yield from self._of_rate(name, now, since, at)
 

@@ -81,6 +81,10 @@ class Command:
         """Tell whether a text occurs in it."""
         return what.encode() in self.message
 
+    def times(self, what: str) -> int:
+        """Return how often a text occurs in it."""
+        return self.message.count(what.encode())
+
 
 class Gate(Protocol):
     """Who decides about the commands of one process."""
