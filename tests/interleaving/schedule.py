@@ -59,7 +59,7 @@ class Process:
         self.fault = ""
         self.is_dead = False
         self.answer: bytes | None = None
-        self._again: tuple[object, Fate] | None = None
+        self._again: dict[object, Fate] = {}
 
     def arrive(self, command: Command) -> Fate:
         """Hold a command back until its turn; the driver's retry shares its command's fate."""
@@ -114,16 +114,17 @@ class Process:
         """Let the command that came first through; return it, its fate, if it is a retry."""
         with self.changed:
             held = self.held.popleft()
-            again, self._again = self._again, None
             key = held.command.retry_key
-            is_retry = again is not None and key is not None and again[0] == key
-            if again is not None and is_retry:
-                fate = again[1]
+            again = self._again.pop(key, None)
+            is_retry = again is not None
+            if again is not None:
+                fate = again
             else:
                 fate = Fate.PASS if held.command is PAUSE else choose(held.command)
                 # The driver retries what was lost once, and that must be lost as well.
-                self._again = (key, fate) if fate in (Fate.LOSE, Fate.LATE) else None
-            self.is_dead = fate in (Fate.DIE_BEFORE, Fate.DIE_AFTER)
+                if fate in (Fate.LOSE, Fate.LATE) and key is not None:
+                    self._again[key] = fate
+            self.is_dead = self.is_dead or fate in (Fate.DIE_BEFORE, Fate.DIE_AFTER)
             self.in_flight += 1
             held.fate = fate
             self.changed.notify_all()
@@ -203,10 +204,12 @@ class Schedule:
         process.await_quiet()
         told = "" if fate is Fate.PASS else f" ({fate}{', again' if is_retry else ''})"
         self.story.append(f"{process.name}: {command}{told}")
-        if fate is Fate.LATE:
-            if not is_retry:
-                late.append((process.name, command))
-        elif fate is not Fate.DIE_BEFORE:
+        if fate is Fate.LATE and not is_retry:
+            late.append((process.name, command))
+        if process.is_dead:
+            process.kill()  # and every thread that was held back with it
+            process.await_quiet()
+        if fate not in (Fate.LATE, Fate.DIE_BEFORE):
             # A retry is answered with what the first try did, which may not be so any more.
             self.look(process.name, command, None if is_retry else process.answer)
 

@@ -19,6 +19,8 @@ from pymongo.synchronous.pool import Connection
 
 #: Where the name of a command begins: message header, flags, section kind, document length, type.
 _NAME_AT: Final = 16 + 4 + 1 + 4 + 1
+#: A session in a message: its name, two lengths, the kind and name of its id, a subtype, the id.
+_SESSION_BYTES: Final = 6 + 4 + 4 + 4 + 1 + 16
 #: Which commands write; of others no fate but passing is of interest.
 WRITES: Final = frozenset({"update", "insert", "delete", "findAndModify", "bulkWrite"})
 
@@ -54,10 +56,13 @@ class Command:
     @property
     def retry_key(self) -> object:
         """What the driver's retry of this has in common with it; None: it is not retried."""
+        # Of a session's commands only one is on its way at a time, whatever other threads send.
+        at = self.message.find(b"\x03lsid\0")
+        session = self.message[at : at + _SESSION_BYTES]
         if not self.writes:
-            return (self.name, self.collection)
+            return (self.name, self.collection, session)
         at = self.message.find(b"\x12txnNumber\0")
-        return None if at < 0 else self.message[at : at + 19]
+        return None if at < 0 else (session, self.message[at : at + 19])
 
     @property
     def writes(self) -> bool:
