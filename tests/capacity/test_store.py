@@ -101,6 +101,17 @@ def test_an_expired_permit_is_back_and_a_renewed_one_is_not(
     assert granted(store, owner(2)) == [True]
 
 
+def test_renewing_keeps_no_permit_but_those_of_the_claims_named(
+    store: CapacityStore, clock: StoreClock
+) -> None:
+    store.acquire(R, [owner(1), owner(2)], lease_ms=LEASE_MS)
+    before = {held.owner: held.expires for held in store.read(R).holders}
+    store.renew([owner(1).token], lease_ms=10 * LEASE_MS)
+    after = {held.owner: held.expires for held in store.read(R).holders}
+    assert after[owner(1)] > before[owner(1)]
+    assert after[owner(2)] == before[owner(2)]
+
+
 def test_while_the_line_is_set_only_a_reservation_is_granted(store: CapacityStore) -> None:
     limit(store, max_concurrency=1)
     assert granted(store, owner(1), owner(2)) == [True, False]

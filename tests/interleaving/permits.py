@@ -155,8 +155,8 @@ class Ledger:
             # Or a place was kept for it by the same update, which names it for that as well.
             is_kept = owner[0] in _kept(before, at) or deed.command.times(owner[0]) > 1
             if in_line and not is_passed and not is_kept:
-                kept = _kept(before, at)
-                yield f"{owner} was granted a permit past the line, with places for {kept}"
+                places = _kept(before, at)
+                yield f"{owner} was granted a permit past the line, with places for {places}"
             yield from self._of_rate(name, now, since, at)
 
     def _of_rate(self, name: str, now: Row, since: datetime, at: datetime) -> Iterator[str]:

@@ -197,14 +197,17 @@ class Run:
         return next((owner for owner in owners if owner is not None), None)
 
     def _count(self, command: Command, told: Row | None) -> None:
-        if command.name != "update" or (count := command.statements) < 2:
+        if command.name != "update":
             return
-        kind = "claims" if command.names("definition_fingerprint") else "commits"
-        if kind == "commits" and not command.names(".seq"):
+        kind, count = "commits", command.statements
+        if command.names("definition_fingerprint"):
+            kind, count = "claims", sum(command.names(one) for one in self.ids)
+        elif not command.names(".seq"):
             kind = "hand-ons"
-        self.counts[f"groups of {kind}"] += 1
-        if told is not None and 0 < told.get("n", 0) < count:
-            self.counts[f"groups of {kind} with a loss inside"] += 1
+        if count > 1:
+            self.counts[f"groups of {kind}"] += 1
+            if told is not None and 0 < told.get("n", 0) < count:
+                self.counts[f"groups of {kind} with a loss inside"] += 1
 
 
 def as_instance(row: Row) -> WorkflowInstance:

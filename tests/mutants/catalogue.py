@@ -106,7 +106,7 @@ MUTANTS = (
         name="group claim read without tokens",
         breaks="a process believes it holds what another one holds (I4)",
         file=_CLAIMING,
-        old='                        "claim_token": {"$in": list(tokens.values())},\n',
+        old='            "claim_token": {"$in": tokens},\n',
         new="",
         suites=(GROUPS, INTERLEAVE),
     ),

@@ -69,7 +69,7 @@ FURTHER = (
         file=_PIPELINES,
         old='    mine = {"$in": ["$$h.owner.token", {"$literal": list(tokens)}]}\n',
         new='    mine = {"$gte": ["$$h.owner.token", ""]}\n',
-        suites=(INTERLEAVE, CAPACITY),
+        suites=(CAPACITY, INTERLEAVE),
     ),
     Mutant(
         name="permits of the lost are kept",
