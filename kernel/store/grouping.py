@@ -89,12 +89,13 @@ class Grouping(Generic[Item, Answer]):
         return mine.told()
 
     def _send_group(self, mine: _Entry[Item, Answer]) -> None:
-        if self._others is not None:
-            self._others.await_rest()
-        with self._lock:
-            others = min(self._most - 1, len(self._gathered))
-            group = [mine, *(self._gathered.popleft() for _ in range(others))]
+        group = [mine]
         try:
+            if self._others is not None:
+                self._others.await_rest()
+            with self._lock:
+                others = min(self._most - 1, len(self._gathered))
+                group += [self._gathered.popleft() for _ in range(others)]
             answers = self._send([entry.item for entry in group])
             for entry, answer in zip(group, answers, strict=True):
                 if isinstance(answer, Exception):

@@ -87,3 +87,23 @@ def test_an_error_of_the_send_puts_its_callers_in_motion_again() -> None:
     with pytest.raises(ValueError, match="1"):
         Grouping(fails, most=8, others=motion)(1)
     assert motion._count == 1
+
+
+def test_a_sender_that_is_ended_while_it_waits_leaves_the_way_to_others() -> None:
+    class Ended(BaseException):
+        """Ends a sender from outside."""
+
+    class Ending(Motion):
+        """Ends the first sender that waits."""
+
+        ends = True
+
+        def await_rest(self) -> None:
+            if self.ends:
+                self.ends = False
+                raise Ended
+
+    group = _group(Ending(), Sent())
+    with pytest.raises(Ended):
+        group(1)
+    assert group(2) == 2
