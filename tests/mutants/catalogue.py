@@ -119,6 +119,22 @@ MUTANTS = (
         suites=(GROUPS, INTERLEAVE),
     ),
     Mutant(
+        name="group claims whoever is named",
+        breaks="a group takes over what others hold (I4)",
+        file=_CLAIMING,
+        old='{"workflow_id": {"$in": list(workflow_ids)}, **self._due(fingerprints, lease_ms)}\n',
+        new='{"workflow_id": {"$in": list(workflow_ids)}}\n',
+        suites=(GROUPS, INTERLEAVE),
+    ),
+    Mutant(
+        name="group reads whatever is claimed",
+        breaks="a group runs the claims of others (I4)",
+        file=_CLAIMING,
+        old='            "claim_token": {"$in": tokens},\n',
+        new='            "claim_token": {"$nin": [*tokens, None][-1:]},\n',
+        suites=(GROUPS, INTERLEAVE),
+    ),
+    Mutant(
         name="first wave of any instance",
         breaks="claiming begins steps of an instance that has run before",
         file=_COMPILING,
