@@ -127,14 +127,6 @@ MUTANTS = (
         suites=(GROUPS, INTERLEAVE),
     ),
     Mutant(
-        name="group reads whatever is claimed",
-        breaks="a group runs the claims of others (I4)",
-        file=_CLAIMING,
-        old='            "claim_token": {"$in": tokens},\n',
-        new='            "claim_token": {"$nin": [*tokens, None][-1:]},\n',
-        suites=(GROUPS, INTERLEAVE),
-    ),
-    Mutant(
         name="first wave of any instance",
         breaks="claiming begins steps of an instance that has run before",
         file=_COMPILING,
