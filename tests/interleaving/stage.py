@@ -176,7 +176,8 @@ class Stage:
 
     def settle(self, runs: Sequence[Run]) -> None:
         """Bring runs to their ends by looking around, without telling anybody anything."""
-        for name, facts in self.facts.items():
+        # Resources before those that wait for them: whoever looks must not make them anew.
+        for name, facts in reversed(self.facts.items()):
             if rows := [row for run in runs for row in run.aside.pop(name, ())]:
                 facts.insert_many(rows)
         settle(self.minder, self.facts, runs)
@@ -201,6 +202,8 @@ class Stage:
             kernel = Kernel.connect(config)
         finally:
             vars(wiring)["Connection"] = connection
+        # A start slot that comes due is no command of anybody's: time only passes when it is let.
+        kernel._parts.permits.handing_on._pacer.close()
         # Frozen for the product; here the order of a wave's threads must be the same again.
         object.__setattr__(kernel._parts.machine, "wave_threads", InTurn())
         # Those on their way are held back here: waiting for them would only cost time.
