@@ -176,6 +176,10 @@ class Stage:
 
     def settle(self, runs: Sequence[Run]) -> None:
         """Bring runs to their ends by looking around, without telling anybody anything."""
+        # A process may still give back what it held when its schedule was over: that makes a
+        # resource anew, of which nobody here knows.
+        strays = [name for run in runs if run.aside for name in run.resources]
+        self.facts[CAPACITY].delete_many({"_id": {"$in": strays}})
         # Resources before those that wait for them: whoever looks must not make them anew.
         for name, facts in reversed(self.facts.items()):
             if rows := [row for run in runs for row in run.aside.pop(name, ())]:
