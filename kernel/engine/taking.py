@@ -112,6 +112,8 @@ class Taker:
     def _claim(
         self, queue: str, candidates: Sequence[Candidate], fingerprints: list[str]
     ) -> list[HeldClaim]:
+        # A hint may propose one twice; held twice, it would run twice under one token.
+        candidates = list({each.workflow_id: each for each in candidates}.values())
         wanted = [candidate.workflow_id for candidate in candidates]
         try:
             granted = self._grant(wanted, fingerprints, self._begins([queue]))
