@@ -254,8 +254,9 @@ def _milliseconds(seconds: Seconds, what: str) -> int:
 
 
 def _revision(value: object) -> int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
-        return value
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if value is None or (is_number and 0 <= value < 2**63):  # type: ignore[operator]
+        return value  # type: ignore[return-value]
     raise InvalidValue("give the revision of a status, from 0", what="if_revision")
 
 

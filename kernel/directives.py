@@ -27,7 +27,8 @@ def as_seconds(value: Seconds, *, what: str) -> float:
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidValue("give seconds as a number or a timedelta", what=what)
-    if not math.isfinite(value) or value < 0:
+    # Whole numbers are finite, and may be too large to be asked.
+    if not (isinstance(value, int) or math.isfinite(value)) or value < 0:
         raise InvalidValue("must be zero or more seconds, and finite", what=what)
     if value > limits.DELAY_SECONDS_MAX:
         raise InvalidValue(

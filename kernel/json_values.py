@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Final
+from typing import Any, Final
 
 from kernel import limits
 from kernel.errors import InvalidValue, ValueTooLarge
@@ -31,6 +31,14 @@ def check_json(value: object, *, limit_bytes: int, what: str) -> int:
     if size > limit_bytes:
         raise ValueTooLarge(size_bytes=size, limit_bytes=limit_bytes, what=what)
     return size
+
+
+def copied(value: Any) -> Any:
+    """Return a checked JSON value that shares no part with `value`, whoever changes either."""
+    kind = type(value)
+    if kind is dict:
+        return {key: copied(item) for key, item in value.items()}
+    return [copied(item) for item in value] if kind is list else value
 
 
 def _check_parts(value: object, limit_bytes: int, what: str) -> None:

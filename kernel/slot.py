@@ -114,7 +114,7 @@ class WorkerSlot:
                 log.info("no wakeup came: %d claims ran by polling", ran)
         except KernelError as exc:
             log.warning("polling: %s", exc)
-        except Exception:
+        except BaseException:  # this thread is all that looks when wakeups are lost
             log.exception("polling failed")
         finally:
             self._used_at = time.monotonic()

@@ -11,6 +11,7 @@ from kernel import limits
 from kernel.context import ActivityCapacity, ActivityContext, Cancellation, FinalizerContext
 from kernel.definition import Definition
 from kernel.engine.claims import HeldClaim
+from kernel.json_values import copied
 
 log: Final = logging.getLogger("baton.activity")
 
@@ -33,9 +34,10 @@ def activity_context(
         fencing_token=instance.fencing_token,
         step=step,
         attempt=state.attempt,
-        input=definition.plan.load_input(instance.input),
-        outputs=instance.output,
-        checkpoint=state.checkpoint,
+        # Copies: what code does to them must not be seen by the next step, nor by this one's retry.
+        input=definition.plan.load_input(copied(instance.input)),
+        outputs=copied(instance.output),
+        checkpoint=copied(state.checkpoint),
         resume=state.resume,
         deadline=time.monotonic() + definition.steps[step].timeout_seconds,
         cancelled=cancelled,
@@ -76,8 +78,8 @@ def finalizer_context(
         workflow_id=instance.workflow_id,
         biz_key=instance.biz_key,
         fencing_token=instance.fencing_token,
-        input=definition.plan.load_input(instance.input),
-        outputs=instance.output,
+        input=definition.plan.load_input(copied(instance.input)),
+        outputs=copied(instance.output),
         error=error.model_dump(include={"step", "code", "message"}) if error else None,
         attempt=instance.finalizer.attempt,
         deadline=time.monotonic() + limits.FINALIZER_TIMEOUT_SECONDS,

@@ -37,11 +37,12 @@ class Crew:
         self._side_by_side = 0
         self._suspects = 0
         self._is_suspect_running = False
+        self._lacks_threads = False
         self._finished = 0
         self._errors: list[BaseException] = []
 
     def add(self, held: HeldClaim) -> None:
-        """Start a claim that was just taken."""
+        """Start a claim that was just taken; if it cannot be, `disband` tells."""
         is_suspect = not held.begun and was_interrupted(held.instance)
         with self._changed:
             self._by_queue[held.instance.queue] += 1
@@ -52,9 +53,12 @@ class Crew:
         try:
             self._machine.motion.add(1)  # from here on: its thread may come late
             self._machine.claim_threads.submit(lambda: self._carry(held, is_suspect=is_suspect))
-        except BaseException:  # no thread to be had: its lease runs out
+        except BaseException as exc:  # noqa: BLE001 - raised again for whoever drains
+            # No thread to be had: its lease runs out. Those taken with it may still find one.
+            with self._changed:
+                self._errors.append(exc)
+                self._lacks_threads = True
             self._home(held, is_suspect=is_suspect)
-            raise
 
     def running(self, queue: str | None = None) -> int:
         """Return how many claims are not home yet, of one queue or of all."""
@@ -62,9 +66,9 @@ class Crew:
             return self._by_queue[queue] if queue is not None else self._by_queue.total()
 
     def takes_more(self) -> bool:
-        """Tell whether new claims may be taken: not beside one that was interrupted."""
+        """Tell whether new claims may be taken: not beside one interrupted, nor without threads."""
         with self._changed:
-            return self._suspects == 0
+            return self._suspects == 0 and not self._lacks_threads
 
     @property
     def finished(self) -> int:

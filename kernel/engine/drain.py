@@ -129,9 +129,20 @@ class Drain:
             if following is None:
                 break
             budget.spend()
-            while following is not None:
+            self._run_in_turn(following, budget)
+
+    def _run_in_turn(self, held: HeldClaim, budget: Budget) -> None:
+        """Run a claim and those its slot was passed on to, whatever one of them raises."""
+        errors: list[BaseException] = []
+        following: HeldClaim | None = held
+        while following is not None:
+            try:
                 self._run(following, budget, lambda: True)
-                following = following.following
+            except BaseException as exc:  # noqa: BLE001 - raised when all have run
+                errors.append(exc)
+            following = following.following
+        if errors:
+            raise errors[0]
 
     def _next(self, queues: Sequence[str], take: Take) -> HeldClaim | None:
         for queue in queues:

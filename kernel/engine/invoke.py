@@ -16,7 +16,7 @@ import concurrent.futures
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernel import limits
@@ -26,7 +26,7 @@ from kernel.directives import Sleep, WaitForSignal, Yield, as_seconds
 from kernel.engine.alarms import Alarms
 from kernel.engine.threads import ActivityThreads, AsyncLoop
 from kernel.errors import InvalidValue, NonRetryable, StepTimeout, WorkflowCanceled
-from kernel.json_values import check_json
+from kernel.json_values import check_json, copied
 from kernel.protocol.outcomes import Canceled, Completed, Directed, Failed, Outcome, encodable
 
 Around = Callable[[], AbstractContextManager[Any]]
@@ -174,11 +174,11 @@ def _result(value: Any, step: str) -> Outcome:
     try:
         if isinstance(value, Sleep | WaitForSignal | Yield):
             _check_directive(value, step)
-            return Directed(value)
+            return Directed(replace(value, checkpoint=copied(value.checkpoint)))
         size = check_json(value, limit_bytes=limits.OUTPUT_BYTES, what=f"output of {step}")
     except InvalidValue as exc:
         return Failed(code=exc.code, message=text_of(exc), retryable=False)
-    return Completed(value, size)
+    return Completed(copied(value), size)  # its code may keep what it returned
 
 
 def _check_directive(directive: Sleep | WaitForSignal | Yield, step: str) -> None:

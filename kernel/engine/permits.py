@@ -161,7 +161,7 @@ class ClaimPermits:
             if step is not WORKFLOW:
                 return self._definition.steps[step].resources(value)
             return self._definition.named_for_workflow(value)
-        except Exception as exc:  # noqa: BLE001 - the callable is activity code
+        except BaseException as exc:  # noqa: BLE001 - the callable is activity code
             self._unnamed[step] = _unnameable(exc)
             return ()
 
@@ -240,7 +240,7 @@ class ClaimPermits:
         return PermitOwner(self._held.live.workflow_id, step, self._held.live.token)
 
 
-def _unnameable(exc: Exception) -> Outcome:
+def _unnameable(exc: BaseException) -> Outcome:
     """A callable that raises or names nothing usable is wrong the next time as well."""
     said = failure(exc, RetryPolicy())
     return replace(said, retryable=False) if isinstance(said, Failed) else said

@@ -125,7 +125,7 @@ class Taker:
         stale = [each for each in candidates if each.workflow_id not in granted]
         try:
             for candidate in stale:
-                self._look(queue, candidate.workflow_id)
+                self._try_look(queue, candidate.workflow_id)
         except StoreUnavailable:
             self._put_back(queue, stale)
             if not held:
@@ -171,12 +171,22 @@ class Taker:
         held, served = [], self.served()
         for stored in granted:
             live = LiveClaim(stored.document["workflow_id"], stored.document["claim_token"])
-            one = HeldClaim(stored, live)
+            try:
+                one = HeldClaim(stored, live)
+            except ValueError:  # its lease runs out; the others of its group are not to blame
+                log.exception("%s cannot be read by this version", live.workflow_id)
+                continue
             first = self._first_wave(served[one.instance.definition_fingerprint])
             one.begun = begun_with_claim(one.instance, first)
             held.append(one)
         self._machine.hints.claimed([one.instance for one in held])
         return held
+
+    def _try_look(self, queue: str, workflow_id: str) -> None:
+        try:
+            self._look(queue, workflow_id)
+        except ValueError:
+            log.exception("%s cannot be read by this version", workflow_id)
 
     def _look(self, queue: str, workflow_id: str) -> None:
         """Put the hint of a candidate that could not be claimed where it belongs."""

@@ -28,6 +28,9 @@ READ_TIMEOUT_SECONDS = 0.5
 BELL_MS = 2_000
 TICKBELL_MS = 5_000
 
+#: Scores that a double keeps exactly end here; a foreign one may be infinite.
+_FAR_MS = 2.0**53
+
 #: Everything a server, a network or an unexpected reply can raise while a call is under way.
 _TROUBLE = (RedisError, OSError, ValueError, TypeError, IndexError)
 
@@ -285,4 +288,4 @@ def _is_silence(error: Exception) -> bool:
 
 def _ms(score: str) -> int:
     """Read a score as Redis prints it, whole milliseconds."""
-    return int(float(score))
+    return int(min(max(float(score), -_FAR_MS), _FAR_MS))

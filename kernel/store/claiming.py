@@ -11,6 +11,7 @@ definition served here. Leaves to others: who asks for whom (`kernel.engine.drai
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -43,6 +44,8 @@ _TERMINAL: Final = ["completed", "failed", "canceled"]
 #: In this time after an absence every living holder has renewed, however short its lease: it waits
 #: for MongoDB in turns of a few seconds.
 _HOLDERS_ANSWER_SECONDS: Final = 6.0
+#: Between two tries to read what a group was granted, seconds.
+_READ_PAUSES: Final = (0.05, 0.2, 0.5)
 _NO_BEGINS: Final[Mapping[str, Changes]] = {}
 
 
@@ -130,8 +133,9 @@ class InstanceClaims:
             pass  # some may be ours without our knowing: their tokens tell
         except InvariantViolation:
             one_by_one = workflow_ids  # the server went no further than the one it refused
+        rows = self._held_under(seal, workflow_ids)
         granted: dict[str, Stored | None] = {
-            row["workflow_id"]: _claimed(row, lease_ms) for row in self._under(seal, workflow_ids)
+            row["workflow_id"]: _claimed(row, lease_ms) for row in rows
         }
         for workflow_id in (each for each in one_by_one if each not in granted):
             try:
@@ -139,12 +143,23 @@ class InstanceClaims:
                     workflow_id, fingerprints=fingerprints, begins=begins, owner=owner,
                     token=owning.token_under(seal, workflow_id), lease_ms=lease_ms,
                 )  # fmt: skip
+            except StoreUnavailable:
+                break  # those that were granted run; the rest is looked at by the caller
             except InvariantViolation as exc:
                 log.error("%s cannot be claimed: %s", workflow_id, exc)
                 granted[workflow_id] = None
             else:
                 granted |= {workflow_id: stored} if stored is not None else {}
         return granted
+
+    def _held_under(self, seal: str, workflow_ids: Sequence[str]) -> list[Document]:
+        """Read what a group was granted, more than once: unread it blocks until its leases end."""
+        for pause in _READ_PAUSES:
+            try:
+                return self._under(seal, workflow_ids)
+            except StoreUnavailable:
+                time.sleep(pause)
+        return self._under(seal, workflow_ids)
 
     def _under(self, seal: str, workflow_ids: Sequence[str]) -> list[Document]:
         tokens = [owning.token_under(seal, workflow_id) for workflow_id in workflow_ids]

@@ -83,10 +83,24 @@ class Grouping(Generic[Item, Answer]):
         if self._others is not None:
             self._others.add(-1)
         if waits:
-            mine.woken.wait()
+            self._await_turn(mine)
         if not waits or mine.sends:
             self._send_group(mine)
         return mine.told()
+
+    def _await_turn(self, mine: _Entry[Item, Answer]) -> None:
+        try:
+            mine.woken.wait()
+        except BaseException:  # ended from outside: nobody may wait for this caller
+            with self._lock:
+                is_away = mine not in self._gathered and not mine.sends
+                if mine in self._gathered:
+                    self._gathered.remove(mine)
+            if mine.sends:
+                self._hand_on()
+            if self._others is not None and not is_away:
+                self._others.add(1)  # one that is away is counted by its sender
+            raise
 
     def _send_group(self, mine: _Entry[Item, Answer]) -> None:
         group = [mine]

@@ -96,9 +96,18 @@ def _of_limit(read: ResourceRead) -> Iterator[_Fact]:
     if not living or len(allowed) < len(most) or len(living) <= max(allowed):
         return
     newest = max(held["since"] for held in living)
-    changed = max((entry["at"] for entry in row.get("history") or ()), default=None)
+    changed = max(_changes(row, read.now), default=None)
     if changed is None or changed < newest:
         yield LIMITS, f"{len(living)} hold a permit, the last since {newest}, of {max(allowed)}"
+
+
+def _changes(row: Mapping[str, Any], now: datetime) -> Iterator[datetime]:
+    """Yield when its limits changed: by somebody's hand, or because an override was over."""
+    for entry in row.get("history") or ():
+        yield entry["at"]
+        until = (entry.get("change") or {}).get("override_until")
+        if isinstance(until, datetime) and until <= now:
+            yield until
 
 
 def _of_reservations(read: ResourceRead) -> Iterator[_Fact]:

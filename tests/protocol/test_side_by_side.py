@@ -19,6 +19,7 @@ from kernel import (
     StepStatus,
 )
 from kernel.errors import StoreUnavailable, UsageError
+from kernel.hints import RedisHints
 from kernel.testing import TimeShift
 from tests.kit.kernels import LEASE_SECONDS, QUEUE, DeadWorker, MakeKernel, definition, start
 from tests.kit.waiting import eventually, never
@@ -314,3 +315,18 @@ def test_nobody_waits_for_claims_whose_code_runs(make_kernel: MakeKernel, slots:
         gate.open.set()
         assert ran.result(WAIT) == slots
     assert motion._count == 0
+
+
+def test_an_instance_that_stands_in_two_lanes_is_held_once(make_kernel: MakeKernel) -> None:
+    entered: list[str] = []
+    of = definition("side.twice", {"a": lambda ctx: entered.append(ctx.biz_key)})
+    kernel = make_kernel(of, slots_per_child=4)
+    doubled = start(kernel, of, biz_key="k0")
+    start(kernel, of, biz_key="k1")
+    hints = kernel.hints.hints
+    assert isinstance(hints, RedisHints)
+    for lane in hints._keys.of(QUEUE).lanes:
+        hints._client.zadd(lane, {doubled: 1})
+    kernel.drain([QUEUE])
+    assert sorted(entered) == ["k0", "k1"]
+    assert kernel.get(doubled).steps["a"].attempt == 1

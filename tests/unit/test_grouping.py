@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from kernel.errors import StoreUnavailable
+from kernel.store import grouping
 from kernel.store.grouping import Grouping
 from tests.kit.waiting import eventually
 
@@ -122,3 +123,40 @@ def test_many_threads_get_their_own_answers() -> None:
         assert list(pool.map(group, range(2_000))) == [item * 10 for item in range(2_000)]
     assert sum(len(items) for items in wire.groups) == 2_000
     assert max(len(items) for items in wire.groups) <= 5
+
+
+def test_a_caller_that_is_ended_while_it_waits_leaves_the_way_to_others() -> None:
+    class Ended(BaseException):
+        """Ends a caller from outside."""
+
+    wire = Wire()
+    group: Grouping[int, int] = Grouping(wire.send, most=8)
+
+    def ended_while_waiting() -> None:
+        entry = grouping._Entry.__init__
+
+        class Woken(threading.Event):
+            def wait(self, timeout: float | None = None) -> bool:
+                assert wire.open.wait(10)
+                raise Ended
+
+        def init(self: grouping._Entry[int, int], item: int) -> None:
+            entry(self, item)
+            if item == 2:
+                self.woken = Woken()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(grouping._Entry, "__init__", init)
+            with pytest.raises(Ended):
+                group(2)
+
+    with ThreadPoolExecutor() as pool:
+        wire.open.clear()
+        first = pool.submit(group, 1)
+        eventually(lambda: wire.groups == [[1]])
+        ended = pool.submit(ended_while_waiting)
+        eventually(partial(_has_gathered, group, 1))
+        wire.open.set()
+        ended.result(10)
+        assert first.result(10) == 10
+        assert pool.submit(group, 3).result(10) == 30

@@ -10,6 +10,8 @@ from pymongo import MongoClient
 from pymongo.collection import Collection
 
 from kernel import ActivityContext, Kernel, Step
+from kernel.protocol.resources import PermitOwner
+from kernel.testing import TimeShift
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 
 NOW = datetime.now(UTC)
@@ -157,3 +159,17 @@ def test_a_busy_resource_has_no_findings(make_kernel: MakeKernel) -> None:
         for thread in threads:
             thread.join()
     assert list(kernel.verify()) == []
+
+
+def test_permits_granted_before_an_override_was_over_are_no_finding(
+    make_kernel: MakeKernel,
+) -> None:
+    kernel = make_kernel()
+    store = kernel._parts.permits.store
+    kernel.capacity.set_limit("r", max_concurrency=1)
+    kernel.capacity.set_limit("r", max_concurrency=5, expires_in=60)
+    owners = [PermitOwner(f"wf_{n}", "a", f"t{n}") for n in range(5)]
+    store.acquire("r", owners, lease_ms=900_000)
+    TimeShift(kernel).advance(seconds=61)
+    store.acquire("r", [PermitOwner("wf_9", "a", "t9")], lease_ms=60_000)  # any update will do
+    assert [found for found in kernel.verify() if "of 1" in found.fact] == []
