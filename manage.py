@@ -12,7 +12,13 @@ import sys
 def main() -> None:
     """Run the command named on the command line."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    from django.core.management import execute_from_command_line
+    try:
+        from django.core.management import execute_from_command_line
+    except ImportError:
+        sys.exit(
+            "manage.py: Django is not installed in this Python; run `make setup` once and use"
+            " .venv/bin/python"
+        )
 
     execute_from_command_line(sys.argv)
 

@@ -116,7 +116,8 @@ def table(found: Profile, slots: int) -> str:
         f"{name:<34} {'':>7} {used * each:>8.3f}" for name, used in sorted(found.servers.items())
     )
     lines.append(f"{'in all':<34} {'':>7} {'':>8} {found.seconds * each:>8.2f}")
-    lines.append(f"{found.workflows / found.seconds:.0f} workflows/s from one process\n")
+    lines.append(f"{found.workflows / found.seconds:.0f} workflows/s from one process")
+    lines.append("What passed (wall) is summed over the slots and overlaps: read the cpu.\n")
     return "\n".join(lines)
 
 

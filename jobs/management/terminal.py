@@ -36,6 +36,11 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[object]], *, colour: b
     return "\n".join(lines)
 
 
+def unanswered(error: Exception) -> str:
+    """Say that a server does not answer, and what to do."""
+    return f"{error}. Start `make up` in another terminal, or name your servers (BATON_MONGO_URL)"
+
+
 def clean(value: object) -> str:
     """Make a value one short printable line."""
     if value is None or value == "":

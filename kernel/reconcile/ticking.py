@@ -63,7 +63,7 @@ class Ticker:
             return activate_due_waits(self._scan, self._instances, self._hints, limit=_BOUND).found
         try:
             if not self._hints.hints.marker_present():
-                log.warning("Redis lost its hints; rebuilding them from MongoDB")
+                log.warning("Redis has no hints (new, or flushed); building them from MongoDB")
                 # Otherwise another process is at it, or it failed: the next tick looks again.
                 if self._rebuild().lanes_whole:
                     self._hints.hints.set_marker()

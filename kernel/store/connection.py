@@ -218,4 +218,7 @@ def is_too_large(exc: driver.PyMongoError) -> bool:
 
 
 def _first_line(exc: Exception) -> str:
-    return str(exc).split("\n", 1)[0].split(", full error", 1)[0][:300]
+    text = str(exc).split("\n", 1)[0]
+    for noise in (", full error", " (configured timeouts", ", Timeout:", ", Topology Description"):
+        text = text.split(noise, 1)[0]
+    return text[:300]

@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError
 from jobs.management import capacity_views, terminal
 from jobs.resources import RESOURCES
 from jobs.runtime import get_kernel
-from kernel import KernelError, ResourceStatus, RevisionConflict, UsageError
+from kernel import KernelError, ResourceStatus, RevisionConflict, StoreUnavailable, UsageError
 
 USAGE, UNAVAILABLE, CHANGED_MEANWHILE = 2, 4, 5
 
@@ -75,7 +75,8 @@ class Command(BaseCommand):
         except UsageError as error:
             raise CommandError(str(error), returncode=USAGE) from None
         except KernelError as error:
-            raise CommandError(str(error), returncode=UNAVAILABLE) from None
+            said = terminal.unanswered(error) if isinstance(error, StoreUnavailable) else str(error)
+            raise CommandError(said, returncode=UNAVAILABLE) from None
 
     def _handle(self, options: dict[str, Any]) -> None:
         capacity = get_kernel().capacity

@@ -20,7 +20,7 @@ from django.db import DatabaseError
 from jobs import verifying
 from jobs.management import terminal
 from jobs.runtime import get_kernel
-from kernel import Finding, KernelError, Looked
+from kernel import Finding, KernelError, Looked, StoreUnavailable
 
 COULD_NOT_LOOK = 2
 #: Findings told one by one; the summary counts them all.
@@ -53,7 +53,8 @@ class Command(BaseCommand):
                 elif found.total() <= _TOLD:
                     self._tell(finding)
         except (KernelError, DatabaseError) as error:
-            raise CommandError(f"could not look: {error}", returncode=COULD_NOT_LOOK) from None
+            said = terminal.unanswered(error) if isinstance(error, StoreUnavailable) else str(error)
+            raise CommandError(f"could not look: {said}", returncode=COULD_NOT_LOOK) from None
         self._sum_up(found, as_json=options["json"])
         if found:
             sys.exit(1)

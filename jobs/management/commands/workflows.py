@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from jobs.management import terminal, workflow_views
 from jobs.models import ContentJob
 from jobs.runtime import get_kernel
-from kernel import KernelError, NotFound, UsageError, WorkflowInstance
+from kernel import KernelError, NotFound, StoreUnavailable, UsageError, WorkflowInstance
 
 USAGE, NOT_FOUND, UNAVAILABLE = 2, 3, 4
 
@@ -56,7 +56,8 @@ class Command(BaseCommand):
         except UsageError as error:
             raise CommandError(str(error), returncode=USAGE) from None
         except KernelError as error:
-            raise CommandError(str(error), returncode=UNAVAILABLE) from None
+            said = terminal.unanswered(error) if isinstance(error, StoreUnavailable) else str(error)
+            raise CommandError(said, returncode=UNAVAILABLE) from None
 
     def _list(self, options: dict[str, Any]) -> None:
         limit = options["limit"]
