@@ -20,9 +20,9 @@ SOON = NOW + timedelta(hours=1)
 R = "crawler"
 
 
-def held(of: str = "wf_gone", *, since: datetime = NOW, expires: datetime = SOON) -> Any:
+def held(of: str = "wf_gone", *, since: datetime | None = None, expires: datetime = SOON) -> Any:
     owner = {"workflow_id": of, "step": "a", "token": "dead"}
-    return {"owner": owner, "since": since, "expires": expires}
+    return {"owner": owner, "since": since or datetime.now(UTC), "expires": expires}
 
 
 def kept(expires: datetime) -> Any:
@@ -82,7 +82,7 @@ def test_more_permits_than_were_allowed_are_found_and_a_lowered_limit_is_not(
     resources.update_one({"_id": R}, {"$set": {"holders": three, "granted": 9}})
     assert [one.fact[:20] for one in used.verify()] == ["3 hold a permit, the"]
     for each in three:
-        each["since"] = NOW - timedelta(minutes=1)
+        each["since"] = datetime.now(UTC) - timedelta(seconds=30)
     resources.update_one({"_id": R}, {"$set": {"holders": three}})
     assert list(used.verify()) == []
 
