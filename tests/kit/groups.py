@@ -12,10 +12,15 @@ from typing import Any
 SLOTS, GROUPS = "BATON_TEST_SLOTS", "BATON_TEST_GROUPS"
 
 
+def slots() -> int:
+    """Return how many claims a process runs side by side."""
+    return int(os.environ.get(SLOTS, "1"))
+
+
 def of_kernel() -> dict[str, Any]:
     """Return what a kernel's configuration says about it."""
     return {
-        "slots_per_child": int(os.environ.get(SLOTS, "1")),
+        "slots_per_child": slots(),
         "group_commits": int(os.environ.get(GROUPS, "32")),
     }
 
