@@ -105,7 +105,7 @@ FURTHER = (
         name="interrupted claims run side by side",
         breaks="an innocent claim is counted along with the one that kills its process",
         file="kernel/engine/crew.py",
-        old="            return self._suspects == 0\n",
+        old="            return self._suspects == 0 and not self._lacks_threads\n",
         new="            return self._suspects >= 0\n",
         suites=("tests/protocol/test_side_by_side.py", INTERLEAVE),
     ),

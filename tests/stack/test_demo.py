@@ -34,3 +34,25 @@ def test_an_interrupted_demonstration_says_so_and_fails() -> None:
         demo.send(SIGTERM)
         assert demo.wait(90) == 1
         assert demo.lines[-1] == "demo: FAILED: interrupted"
+
+
+EATEN = """
+import os, signal, time
+from config.management.commands.demo import heed_interruptions
+heed_interruptions()
+class Gone:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0)
+try:
+    Gone()
+    time.sleep(30)
+except KeyboardInterrupt:
+    print("heeded")
+"""
+
+
+def test_an_interruption_eaten_by_a_finalizer_comes_again() -> None:
+    with python("-c", EATEN, env=OWN) as child:
+        assert child.wait(60) == 0
+        assert child.lines[-1] == "heeded"

@@ -16,6 +16,9 @@ from config.stack import StackFailed, Terminal
 from config.stack.demo import DemoFailed, play
 from kernel import KernelError
 
+#: After what an interruption that was eaten comes again.
+_AGAIN_SECONDS = 0.01
+
 
 class Command(BaseCommand):
     help = "Run real jobs on a stack of their own, kill a worker, show that nothing is lost."
@@ -26,7 +29,7 @@ class Command(BaseCommand):
 
     def handle(self, *, logs: bool, **_: object) -> None:
         terminal = Terminal(quiet_children=not logs)
-        signal.signal(signal.SIGTERM, _interrupt)
+        heed_interruptions()
         try:
             play(terminal)
         except KeyboardInterrupt:
@@ -38,6 +41,21 @@ class Command(BaseCommand):
             return
         terminal.say(f"demo: FAILED: {failure}")
         sys.exit(1)
+
+
+def heed_interruptions() -> None:
+    """Let SIGTERM raise KeyboardInterrupt, and again if a finalizer of the interpreter ate it."""
+    tell = sys.unraisablehook
+
+    def eaten(unraisable: "sys.UnraisableHookArgs") -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+        else:
+            tell(unraisable)
+
+    sys.unraisablehook = eaten
+    for number in (signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, _interrupt)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
