@@ -82,7 +82,11 @@ class Passing:
 
     def _claim(self, resource: str, given: Held, waiter: Standing) -> HeldClaim | None:
         assert waiter.document is not None
-        instance = WorkflowInstance.model_validate(waiter.document)
+        try:
+            instance = WorkflowInstance.model_validate(waiter.document)
+        except ValueError:
+            log.exception("%s cannot be read by this version", waiter.workflow_id)
+            return None
         machine, step = self._machine, given.owner.step
         lease = timedelta(milliseconds=machine.lease_ms)
         next_step = queueing.next_step(

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 import pytest
+from pymongo import MongoClient
 
 from kernel import ActivityContext, InstanceStatus, Kernel, Priority, Step, StepStatus, limits
 from kernel.engine.handing_on import HandingOn
@@ -205,3 +207,18 @@ def test_what_may_have_been_granted_by_a_lost_answer_is_given_back(
     assert line.ran == ["first", "second", "third"]
     status = line.kernel.capacity.status(R)
     assert (status.used, status.reserved, status.waiting) == (0, 0, 0)
+
+
+def test_a_waiter_this_version_cannot_read_takes_no_permit_along(
+    make_kernel: MakeKernel, mongo_client: MongoClient[Any], mongo_db_name: str
+) -> None:
+    def spoil(_: Kernel) -> None:
+        mongo_client[mongo_db_name]["workflow_instances"].update_one(
+            {"workflow_id": line.ids["one"]}, {"$set": {"waits": 3}}
+        )
+
+    line = Line(make_kernel, "one", meanwhile=spoil)
+    line.kernel.drain([QUEUE])
+    assert line.ran == ["first"]
+    assert line.kernel._parts.permits.store.read(R).holders == ()
+    assert line.kernel.get(line.ids["first"]).status is InstanceStatus.COMPLETED
