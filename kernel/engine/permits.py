@@ -15,7 +15,6 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final
 
 from kernel.context import ActivityCapacity
@@ -25,7 +24,7 @@ from kernel.engine.claims import HeldClaim
 from kernel.engine.handing_on import HandingOn
 from kernel.engine.invoke import failure
 from kernel.errors import StoreUnavailable
-from kernel.protocol import spans
+from kernel.protocol import spans, turns
 from kernel.protocol.outcomes import Failed, Outcome
 from kernel.protocol.resources import PermitOwner, Refusal, ResourceState, refusal
 from kernel.store import CapacityStore, PermitGroups, Waiters
@@ -195,7 +194,7 @@ class ClaimPermits:
         """Ask for one permit, again after a lost answer; None means that nobody can tell."""
         owner = self._owner(step)
         leaving = self._owner(passing[name]) if name in passing else None
-        if leaving is None and self._in_line_since(step) is None:
+        if leaving is None and not self._is_in_line(step):
             closed = self._desk.handing_on.closed(name)
             if closed is not None and not closed.knows(owner.workflow_id):
                 return closed
@@ -222,15 +221,14 @@ class ClaimPermits:
     def _is_first(self, step: str | None, name: str) -> bool:
         instance = self._held.instance
         return not self._desk.waiters.is_anybody_ahead(
-            name, priority=int(instance.priority), since=self._in_line_since(step)
+            name, priority=int(instance.priority), since=turns.place_now(instance, step)
         )
 
-    def _in_line_since(self, step: str | None) -> datetime | None:
+    def _is_in_line(self, step: str | None) -> bool:
         instance = self._held.instance
         if step is WORKFLOW:
-            return instance.queued_since
-        state = instance.steps[step]
-        return state.blocked_on.since if spans.is_in_line(state) and state.blocked_on else None
+            return instance.queued_since is not None
+        return spans.is_in_line(instance.steps[step])
 
     def _of(self, step: str | None) -> set[str]:
         with self._lock:

@@ -25,6 +25,7 @@ from kernel.protocol.expressions import (
     Expression,
     FieldValue,
     Json,
+    Latest,
     Lit,
     Now,
     Push,
@@ -148,6 +149,10 @@ def _earliest(expr: Earliest, document: Document, _path: str, now: datetime) -> 
     return max(now, min(times)) if times else now
 
 
+def _latest(expr: Latest, document: Document, _path: str, _now: datetime) -> datetime | None:
+    return max(_times(document, expr.paths), default=None)
+
+
 def _token(expr: TokenUnder, document: Document, _path: str, _now: datetime) -> str:
     return expr.seal + str(document["workflow_id"])[-TOKEN_TAIL:]
 
@@ -189,6 +194,7 @@ _EVALUATE: Final[dict[type[Expression], _Evaluate]] = {
     Push: _push,
     WithoutSteps: _without,
     Earliest: _earliest,
+    Latest: _latest,
     TokenUnder: _token,
     Unset: _unset,
     Span: _span,

@@ -1,15 +1,15 @@
 """Waiting for a permit: what being put off writes into a step (pure, design 1.4, 2.5).
 
-Waiting touches no attempt and records no error, and the place in the line (`blocked_on.since`)
-stays over repeated refusals. A step found running was interrupted: that is counted here, since it
-is pending afterwards.
+Waiting touches no attempt and records no error, and the place in the line (`blocked_on.since`,
+`kernel.protocol.turns`) stays over repeated refusals. A step found running was interrupted: that is
+counted here, since it is pending afterwards.
 """
 
 from __future__ import annotations
 
 from kernel.model import Reason, StepStatus, WorkflowInstance
-from kernel.protocol import spans
-from kernel.protocol.expressions import Add, Changes, Expression, FieldValue, Lit, Now, Record, Span
+from kernel.protocol import spans, turns
+from kernel.protocol.expressions import Add, Changes, Expression, Lit, Now, Record, Span
 from kernel.protocol.resources import Refusal
 
 
@@ -24,7 +24,6 @@ def defer_changes(instance: WorkflowInstance, step: str, refused: Refusal) -> Ch
         f"{path}.not_before": until,
         f"{path}.since": Now(),
     }
-    since: Expression = Now()
     if state.status is StepStatus.RUNNING:
         waited = {"scheduling_ms": Span((f"{path}.started_at", "interrupted_at"))}
         changes.update(spans.close_lost_attempt(step, state))
@@ -32,9 +31,8 @@ def defer_changes(instance: WorkflowInstance, step: str, refused: Refusal) -> Ch
     else:
         waited = spans.waited(instance, step)
         if spans.is_in_line(state):
-            since = FieldValue(f"{path}.blocked_on.since")
             waited = {"traffic_ms": Span((f"{path}.since",))}
-    changes[f"{path}.blocked_on"] = blocked_record(refused, since)
+    changes[f"{path}.blocked_on"] = blocked_record(refused, turns.place(instance, step))
     changes.update(spans.add_to_totals(step, waited))
     changes.update(spans.lead(step, waited, state))
     return changes

@@ -91,6 +91,13 @@ class Earliest:
 
 
 @dataclass(frozen=True, slots=True)
+class Latest:
+    """The latest of some time fields, one of which must be present."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TokenUnder:
     """A claim token for each instance of a group: the seal, then the end of its workflow_id."""
 
@@ -113,6 +120,7 @@ Expression = (
     | Push
     | WithoutSteps
     | Earliest
+    | Latest
     | TokenUnder
     | Unset
 )

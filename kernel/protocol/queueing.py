@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from kernel.model import InstanceStatus, StepStatus, WorkflowInstance
-from kernel.protocol import owning, readiness, settling, spans
+from kernel.protocol import owning, readiness, settling, spans, turns
 from kernel.protocol.apply import Document, apply_changes
 from kernel.protocol.beginning import begin_changes
 from kernel.protocol.commit import UNCLAIMED, Commit, Guard
@@ -48,13 +48,12 @@ def defer_workflow(instance: WorkflowInstance, refused: Refusal) -> Commit:
         changes[f"{path}.status"] = Lit(StepStatus.PENDING.value)
         changes[f"{path}.seq"] = Lit(state.seq + 1)
         changes[f"{path}.recoveries"] = Add(1)
-        changes[f"{path}.since"] = Now()
-    since = Now() if instance.queued_since is None else FieldValue("queued_since")
+        changes[f"{path}.since"] = FieldValue("interrupted_at")
     changes |= {
         **released(),
         "claimable_time": Now(refused.retry_ms),
-        "blocked_on": blocked_record(refused, since),
-        "queued_since": since,
+        "blocked_on": blocked_record(refused, turns.place(instance, None)),
+        "queued_since": Now() if instance.queued_since is None else FieldValue("queued_since"),
     }
     return held_commit(instance, "defer workflow", changes, steps=tuple(interrupted), releases=True)
 

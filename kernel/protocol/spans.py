@@ -6,6 +6,8 @@ round started. `since` is when its present phase began, once it has been entered
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from kernel import limits
 from kernel.model import StepState, StepStatus, WorkflowInstance
 from kernel.protocol.expressions import Add, Expression, FieldValue, Lit, Now, Push, Record, Span
@@ -16,21 +18,29 @@ Measured = dict[str, Expression]
 def waited(instance: WorkflowInstance, step: str) -> dict[str, Span]:
     """Return how the time since the step's last phase began splits, measured at this write."""
     state = instance.steps[step]
-    path = f"steps.{step}"
-    starts = tuple(f"steps.{name}.finished_at" for name in state.depends_on)
-    eligible = (*starts, "round_started_at", f"{path}.since")
-    due = f"{path}.not_before"
+    starts = tuple(eligible(instance, step))
+    due = f"steps.{step}.not_before"
     if is_in_line(state):
         # Handed on at `due`: what came after that was not the resource's doing.
-        return {"traffic_ms": Span(eligible, end=due), "scheduling_ms": Span((*eligible, due))}
-    measured = {"scheduling_ms": Span(eligible)}
+        return {"traffic_ms": Span(starts, end=due), "scheduling_ms": Span((*starts, due))}
+    measured = {"scheduling_ms": Span(starts)}
     if state.not_before is not None:
-        measured = {"external_ms": Span(eligible, end=due), "scheduling_ms": Span((*eligible, due))}
-        eligible = (*eligible, due)
+        measured = {"external_ms": Span(starts, end=due), "scheduling_ms": Span((*starts, due))}
+        starts = (*starts, due)
     if instance.queued_since is not None:
-        measured["traffic_ms"] = Span((*eligible, "queued_since"))
-        measured["scheduling_ms"] = Span(eligible, end="queued_since")
+        measured["traffic_ms"] = Span((*starts, "queued_since"))
+        measured["scheduling_ms"] = Span(starts, end="queued_since")
     return measured
+
+
+def eligible(instance: WorkflowInstance, step: str) -> dict[str, datetime | None]:
+    """Return the fields, as stored, of which the latest is when a step became eligible."""
+    state = instance.steps[step]
+    return {
+        **{f"steps.{n}.finished_at": instance.steps[n].finished_at for n in state.depends_on},
+        "round_started_at": instance.round_started_at,
+        f"steps.{step}.since": state.since,
+    }
 
 
 def is_in_line(state: StepState) -> bool:

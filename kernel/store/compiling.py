@@ -20,6 +20,7 @@ from kernel.protocol.expressions import (
     Expression,
     FieldValue,
     Json,
+    Latest,
     Lit,
     Now,
     Push,
@@ -156,6 +157,10 @@ def _earliest(expr: Earliest, _path: str, clock: StoreClock) -> Expr:
     return {"$max": [clock.now(), {"$min": [f"${path}" for path in expr.paths]}]}
 
 
+def _latest(expr: Latest, _path: str, _clock: StoreClock) -> Expr:
+    return {"$max": [f"${path}" for path in expr.paths]}
+
+
 def _token(expr: TokenUnder, _path: str, _clock: StoreClock) -> Expr:
     start = {"$max": [0, {"$subtract": [{"$strLenCP": "$workflow_id"}, TOKEN_TAIL]}]}
     tail = {"$substrCP": ["$workflow_id", start, TOKEN_TAIL]}
@@ -189,6 +194,7 @@ _COMPILE: Final[dict[type[Expression], _Compile]] = {
     Push: _push,
     WithoutSteps: _without,
     Earliest: _earliest,
+    Latest: _latest,
     TokenUnder: _token,
     Unset: _unset,
     Span: _span,

@@ -20,6 +20,7 @@ from kernel.protocol.expressions import (
     Earliest,
     FieldValue,
     Json,
+    Latest,
     Lit,
     Now,
     Push,
@@ -82,6 +83,7 @@ EXPRESSIONS: dict[str, Any] = {
     "span without a start": Span(("nowhere",)),
     "record": Record({"a": Lit(1), "gone": FieldValue("nowhere"), "when": Now()}),
     "earliest": Earliest(("late", "early", "nowhere")),
+    "latest": Latest(("early", "late", "nowhere")),
     "earliest of none": Earliest(("nowhere",)),
     "unset": Unset(),
 }
