@@ -67,7 +67,8 @@ def entry(
     """Return an entry of the history."""
     return {
         "id": {"$literal": nonce},
-        "at": clock.now(),
+        # Starts of one moment are told a millisecond apart: none before a change is told after it.
+        "at": {"$max": [clock.now(), {"$last": "$starts"}]},
         "by": {"$literal": by},
         "reason": {"$literal": reason},
         "change": dict(change),

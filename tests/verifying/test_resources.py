@@ -173,3 +173,13 @@ def test_permits_granted_before_an_override_was_over_are_no_finding(
     TimeShift(kernel).advance(seconds=61)
     store.acquire("r", [PermitOwner("wf_9", "a", "t9")], lease_ms=60_000)  # any update will do
     assert [found for found in kernel.verify() if "of 1" in found.fact] == []
+
+
+def test_a_limit_lowered_just_after_a_burst_of_grants_is_no_finding(used: Kernel) -> None:
+    used.capacity.set_limit(R, max_concurrency=100)
+    owners = [PermitOwner(f"wf_{n}", "a", "token") for n in range(100)]
+    granted = used._parts.permits.store.acquire(R, owners, lease_ms=60_000)
+    used.capacity.set_limit(R, max_concurrency=1)
+    [*_, last] = [held.since for held in granted.holders]
+    assert last > granted.now, "the last of the burst is told later than it was granted"
+    assert list(used.verify()) == []
