@@ -113,6 +113,23 @@ class NotFound(KernelError):
     code = "not_found"
 
 
+class Unreadable(KernelError):
+    """A stored instance holds what this version does not know; it is left as it is.
+
+    A newer version wrote it, or a hand. `fault` names the field and what is wrong with it.
+    """
+
+    code = "unreadable"
+
+    def __init__(self, workflow_id: str, fault: str) -> None:
+        self.workflow_id = workflow_id
+        self.fault = fault
+        super().__init__(
+            f"workflow instance {workflow_id!r} cannot be read by this version ({fault});"
+            " ask a process of the version that wrote it"
+        )
+
+
 class RevisionConflict(KernelError):
     """What was to be changed is not as the caller saw it; nothing was written.
 

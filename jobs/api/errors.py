@@ -21,7 +21,7 @@ from rest_framework.request import Request
 from jobs.api.presentation import moment
 from jobs.api.problems import BY_STATUS, JSON_MEDIA_TYPE, PROBLEMS
 from jobs.services import errors as service
-from kernel import InvalidValue, KernelError, Unavailable, ValueTooLarge
+from kernel import InvalidValue, KernelError, Unavailable, Unreadable, ValueTooLarge
 
 log = logging.getLogger(__name__)
 
@@ -182,6 +182,9 @@ def _from_domain(error: service.ServiceError | KernelError) -> Refusal:
     if isinstance(error, Unavailable):
         log.warning("kernel unavailable", exc_info=error)
         return Refusal("unavailable", "The workflow store does not answer.")
+    if isinstance(error, Unreadable):
+        log.error("unreadable", exc_info=error)
+        return Refusal("unavailable", "A newer version wrote this; it can be asked again soon.")
     if isinstance(error, service.InvalidRequest):
         places = [{"pointer": at.pointer, "detail": at.detail} for at in error.problems]
         return Refusal("validation", errors=places)

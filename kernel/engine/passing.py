@@ -30,10 +30,11 @@ from kernel.definition import Definition
 from kernel.engine.claims import HeldClaim, LiveClaim
 from kernel.engine.hinting import as_ms
 from kernel.engine.machine import Machine
-from kernel.errors import HintsUnavailable, StoreUnavailable
+from kernel.errors import HintsUnavailable, StoreUnavailable, Unreadable
 from kernel.model import WorkflowInstance
 from kernel.protocol import queueing
 from kernel.protocol.resources import Held, PermitOwner
+from kernel.store.legible import instance_of
 from kernel.store.waiters import Standing
 
 log: Final = logging.getLogger("baton.capacity")
@@ -83,9 +84,9 @@ class Passing:
     def _claim(self, resource: str, given: Held, waiter: Standing) -> HeldClaim | None:
         assert waiter.document is not None
         try:
-            instance = WorkflowInstance.model_validate(waiter.document)
-        except ValueError:
-            log.exception("%s cannot be read by this version", waiter.workflow_id)
+            instance = instance_of(waiter.document)
+        except Unreadable as exc:
+            log.error("not passed on to: %s", exc)
             return None
         machine, step = self._machine, given.owner.step
         lease = timedelta(milliseconds=machine.lease_ms)

@@ -23,7 +23,7 @@ from kernel.definition import Definition
 from kernel.engine.claims import HeldClaim, LiveClaim
 from kernel.engine.hinting import as_ms
 from kernel.engine.machine import Machine
-from kernel.errors import HintsUnavailable, StoreUnavailable
+from kernel.errors import HintsUnavailable, StoreUnavailable, Unreadable
 from kernel.hints import Candidate, NoHints
 from kernel.protocol import owning
 from kernel.protocol.expressions import Changes
@@ -173,8 +173,8 @@ class Taker:
             live = LiveClaim(stored.document["workflow_id"], stored.document["claim_token"])
             try:
                 one = HeldClaim(stored, live)
-            except ValueError:  # its lease runs out; the others of its group are not to blame
-                log.exception("%s cannot be read by this version", live.workflow_id)
+            except Unreadable as exc:  # the others of its group are not to blame
+                log.error("claimed, and left to its lease: %s", exc)
                 continue
             first = self._first_wave(served[one.instance.definition_fingerprint])
             one.begun = begun_with_claim(one.instance, first)
@@ -185,8 +185,8 @@ class Taker:
     def _try_look(self, queue: str, workflow_id: str) -> None:
         try:
             self._look(queue, workflow_id)
-        except ValueError:
-            log.exception("%s cannot be read by this version", workflow_id)
+        except Unreadable as exc:
+            log.error("a candidate is left alone: %s", exc)
 
     def _look(self, queue: str, workflow_id: str) -> None:
         """Put the hint of a candidate that could not be claimed where it belongs."""

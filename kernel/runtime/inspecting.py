@@ -39,6 +39,7 @@ class Inspecting:
 
         Raises:
             NotFound: there is none.
+            Unreadable: this version does not know what stands in it.
             StoreUnavailable: no answer.
         """
         stored = self._parts.store.read(workflow_id)
@@ -50,6 +51,7 @@ class Inspecting:
         """Return the instance of a biz_key, or None; `timeout` bounds the wait in seconds.
 
         Raises:
+            Unreadable: this version does not know what stands in it.
             StoreUnavailable: no answer.
         """
         with self._parts.connection.bounded(timeout):
@@ -66,6 +68,8 @@ class Inspecting:
     ) -> list[WorkflowInstance]:
         """Return up to `limit` instances, newest first; `after` is the workflow_id to go on after.
 
+        Those this version cannot read are passed over and logged; `verify` names them.
+
         Raises:
             UsageError: a limit outside 1 to 1,000.
             NotFound: there is no instance `after`.
@@ -81,6 +85,7 @@ class Inspecting:
 
         Raises:
             NotFound: there is none.
+            Unreadable: this version does not know what stands in it.
         """
         stored = self._parts.store.read(workflow_id)
         if stored is None:

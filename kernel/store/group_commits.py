@@ -15,14 +15,14 @@ from pymongo import UpdateOne
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, PyMongoError
 
-from kernel.errors import StoreUnavailable
-from kernel.model import WorkflowInstance
+from kernel.errors import StoreUnavailable, Unreadable
 from kernel.protocol.commit import Commit
 from kernel.protocol.judging import Verdict, judge
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored
 from kernel.store.compiling import compile_guard, compile_stages
 from kernel.store.connection import Document, is_too_large, translated
+from kernel.store.legible import instance_of
 
 
 def commit_group(
@@ -67,7 +67,11 @@ def _judged(instances: Collection[Document], commits: Sequence[Commit]) -> list[
 def _answer(row: Document | None, commit: Commit) -> bool | Exception:
     if row is None:
         return False
-    match judge(WorkflowInstance.model_validate(from_stored(row)), commit):
+    try:
+        instance = instance_of(from_stored(row))
+    except Unreadable as exc:
+        return StoreUnavailable(f"a commit of a group cannot be judged: {exc}")
+    match judge(instance, commit):
         case Verdict.APPLIED:
             return True
         case Verdict.LOST:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from kernel.model import Signal, Wait, WorkflowInstance
 from kernel.protocol.commit import Commit
 from kernel.protocol.expressions import Changes
+from kernel.store.legible import instance_of
 
 Document = dict[str, Any]
 
@@ -23,8 +24,8 @@ class Stored:
 
     @property
     def instance(self) -> WorkflowInstance:
-        """The document as a typed value."""
-        return WorkflowInstance.model_validate(self.document)
+        """The document as a typed value. Raises: Unreadable."""
+        return instance_of(self.document)
 
 
 class Inbox(Protocol):

@@ -10,11 +10,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import ValidationError
-
+from kernel.errors import Unreadable
 from kernel.model import WorkflowInstance
 from kernel.store.codec import from_stored
 from kernel.store.connection import Connection, Document, translated
+from kernel.store.legible import instance_of
 from kernel.store.schema import INSTANCES, SIGNALS
 
 #: Unique indexes on which an invariant rests, by collection.
@@ -75,9 +75,7 @@ def _is_among(field: str, keys: Sequence[Any]) -> bool:
 def _read(row: Document) -> Read:
     workflow_id = str(row.get("workflow_id"))
     try:
-        instance = WorkflowInstance.model_validate(from_stored(row))
-    except ValidationError as exc:
-        first = exc.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        return Read(workflow_id=workflow_id, instance=None, fault=f"{where}: {first['msg']}")
+        instance = instance_of(from_stored(row))
+    except Unreadable as exc:
+        return Read(workflow_id=workflow_id, instance=None, fault=exc.fault)
     return Read(workflow_id=workflow_id, instance=instance)

@@ -6,6 +6,7 @@ what is done about what is found (`kernel.reconcile`).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +17,8 @@ from kernel.model import WorkflowInstance
 from kernel.protocol import owning
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored
-from kernel.store.connection import Connection, translated
+from kernel.store.connection import Connection, Document, translated
+from kernel.store.legible import legible
 from kernel.store.schema import CLAIMABLE_INDEX, CREATED_INDEX, ID_INDEX, INSTANCES
 
 _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
@@ -24,6 +26,8 @@ _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
 _HINT_FIELDS: Final = {"workflow_id": 1, "queue": 1, "priority": 1, "claimable_time": 1}
 #: Outlines are small: a page of them fits into one answer.
 _BATCH: Final = 1_000
+#: Pages looked at, at most, for one that is full of what can be read.
+_PAGES_PAST: Final = 20
 Cursor = tuple[datetime, str]
 
 
@@ -46,13 +50,21 @@ class InstanceScan:
         self._clock = clock
 
     def due_waiting(self, *, limit: int, after: Cursor | None = None) -> list[Outline]:
-        """Return waiting instances whose time has come."""
-        found: list[dict[str, Any]] = [
-            {"$match": self._page({"status": "waiting"}, after)},
-            {"$sort": {"claimable_time": 1, "workflow_id": 1}},
-            {"$limit": limit},
-        ]
-        return self._outlined(found, hint=CLAIMABLE_INDEX)
+        """Return waiting instances whose time has come, past those nobody here can read."""
+        due: list[Outline] = []
+        for _ in range(_PAGES_PAST):
+            wanted = limit - len(due)
+            found: list[dict[str, Any]] = [
+                {"$match": self._page({"status": "waiting"}, after)},
+                {"$sort": {"claimable_time": 1, "workflow_id": 1}},
+                {"$limit": wanted},
+            ]
+            rows = self._outlined(found, hint=CLAIMABLE_INDEX)
+            due += _outlines(rows)
+            if len(rows) < wanted or len(due) == limit:
+                break
+            after = (rows[-1]["claimable_time"], rows[-1]["workflow_id"])
+        return due
 
     def due_claimable(self, *, limit: int, after: Cursor | None = None) -> list[dict[str, Any]]:
         """Return what the lanes need of instances that may be claimed now."""
@@ -66,9 +78,10 @@ class InstanceScan:
         return rows[:limit]
 
     def outlines(self, workflow_ids: Collection[str]) -> dict[str, Outline]:
-        """Return those of these instances that exist, by workflow_id."""
+        """Return those of these instances that exist and can be read, by workflow_id."""
         found = [{"$match": {"workflow_id": {"$in": list(workflow_ids)}}}]
-        return {each.instance.workflow_id: each for each in self._outlined(found, hint=ID_INDEX)}
+        rows = self._outlined(found, hint=ID_INDEX)
+        return {each.instance.workflow_id: each for each in _outlines(rows)}
 
     def oldest_due(self, *, types_off: Iterable[str]) -> datetime | None:
         """Return since when the longest-waiting claimable instance has been due, or None."""
@@ -85,7 +98,10 @@ class InstanceScan:
     def page(
         self, *, status: Sequence[str], workflow_type: str | None, limit: int, after: str | None
     ) -> list[WorkflowInstance]:
-        """Return instances, newest first, those after the instance `after`; for people."""
+        """Return instances, newest first, those after the instance `after`; for people.
+
+        Those nobody here can read are passed over; fewer than `limit` are the last.
+        """
         found: dict[str, Any] = {}
         if status:
             found["status"] = {"$in": list(status)}
@@ -94,11 +110,12 @@ class InstanceScan:
         with translated():
             if after is not None:
                 found |= self._older_than(after)
-            query = self._instances.find(found, hint=CREATED_INDEX)
-            rows = list(query.sort([("created_at", -1), ("workflow_id", -1)]).limit(limit))
-        return [WorkflowInstance.model_validate(from_stored(row)) for row in rows]
+            rows = self._instances.find(found, hint=CREATED_INDEX, batch_size=limit)
+            rows.sort([("created_at", -1), ("workflow_id", -1)])
+            read = legible(map(from_stored, rows))
+            return [instance for _, instance in itertools.islice(read, limit)]
 
-    def _outlined(self, found: list[dict[str, Any]], *, hint: str) -> list[Outline]:
+    def _outlined(self, found: list[dict[str, Any]], *, hint: str) -> list[Document]:
         told = {"seq": "$$step.v.seq", "woken_by": {"$ifNull": ["$$step.v.woken_by", []]}}
         each = {"k": "$$step.k", "v": told}
         steps = {"$map": {"input": {"$objectToArray": "$steps"}, "as": "step", "in": each}}
@@ -108,11 +125,7 @@ class InstanceScan:
             {"$set": {"steps": {"$arrayToObject": steps}, "_now": self._clock.now()}},
         ]
         with translated():
-            rows = list(self._instances.aggregate(outlined, hint=hint, batchSize=_BATCH))
-        return [
-            Outline(now=row.pop("_now"), instance=WorkflowInstance.model_validate(from_stored(row)))
-            for row in rows
-        ]
+            return list(self._instances.aggregate(outlined, hint=hint, batchSize=_BATCH))
 
     def _older_than(self, workflow_id: str) -> dict[str, Any]:
         last = self._instances.find_one({"workflow_id": workflow_id}, {"created_at": 1})
@@ -137,3 +150,8 @@ class InstanceScan:
                 {"claimable_time": moment, "workflow_id": {"$gt": workflow_id}},
             ]
         return due
+
+
+def _outlines(rows: Iterable[Document]) -> list[Outline]:
+    read = legible(map(from_stored, rows))
+    return [Outline(instance=instance, now=row["_now"]) for row, instance in read]
