@@ -126,7 +126,7 @@ def flower(port: int, auth: str, env: Mapping[str, str]) -> ProcessSpec:
     """Celery's own monitor, behind basic auth."""
     return ProcessSpec(
         name="flower",
-        command=_celery("flower", f"--address={ports.HOST}", f"--port={port}"),
+        command=_celery("flower", f"--address={ports.HOST}", f"--port={port}", "--logging=error"),
         # In the environment, not on the command line, where every local user could read it.
         env={**env, "FLOWER_BASIC_AUTH": auth},
         stop_stage=_FLOWER_STAGE,
@@ -136,4 +136,5 @@ def flower(port: int, auth: str, env: Mapping[str, str]) -> ProcessSpec:
 
 
 def _celery(*arguments: str) -> tuple[str, ...]:
-    return (sys.executable, "-m", "celery", "-A", "config", *arguments)
+    # Without banners: six processes share one terminal.
+    return (sys.executable, "-m", "celery", "-A", "config", "-q", *arguments)

@@ -24,6 +24,7 @@ from config.stack.terminal import Terminal
 _ROOT = Path(__file__).resolve().parents[2]
 _PREPARE_TIMEOUT = 120.0
 _FLOWER_USER = "baton"
+_NOT_AS_ROOT = "ignore:You're running the worker with superuser privileges"
 
 
 class StackFailed(Exception):
@@ -95,6 +96,8 @@ class Stack:
             "BATON_DATA_DIR": str(self.options.data_dir.resolve()),
             "BATON_SPEECH_SERVICE_URL": self.speech_url,
             "BATON_LOG_FORMAT": os.environ.get("BATON_LOG_FORMAT") or "text",
+            # Whoever runs all this as root, in a container perhaps, need not read it six times.
+            "PYTHONWARNINGS": os.environ.get("PYTHONWARNINGS") or _NOT_AS_ROOT,
             # Else each thread of a worker keeps freed memory of its own (docs/operations.md).
             "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX") or "2",
             **self.options.env,
