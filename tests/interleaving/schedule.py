@@ -55,6 +55,7 @@ class Process:
         self.held: deque[_Held] = deque()
         self.in_flight = 0
         self.stirred = 0
+        self._rested_at = -1
         self.is_running = False
         self.fault = ""
         self.is_dead = False
@@ -108,6 +109,7 @@ class Process:
             while True:
                 assert self.changed.wait_for(self._is_quiet, _STUCK_SECONDS), f"{self.name} hangs"
                 if not (self.wide and self.is_running) or self._rests():
+                    self._rested_at = self.stirred
                     return bool(self.held)
 
     def let_through(self, choose: Callable[[Command], Fate]) -> tuple[Command, Fate, bool]:
@@ -135,7 +137,10 @@ class Process:
 
     def _rests(self) -> bool:
         before = self.stirred
-        return not self.changed.wait_for(lambda: self.stirred != before, _QUIET_SECONDS)
+        # Held back and seen to rest, it moves when a command is let through, and that stirs.
+        return before == self._rested_at or not self.changed.wait_for(
+            lambda: self.stirred != before, _QUIET_SECONDS
+        )
 
     def _live(self) -> None:
         try:
