@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernel import limits
+from kernel.store.capacity_rules import after_starts
 from kernel.store.clock import StoreClock
 
 LIMITS = ("max_concurrency", "max_starts_per_second")
@@ -22,14 +23,16 @@ def limits_changed(
 
     For good: an override in force ends, and what is not named is what it would fall back to. As an
     override: what is not named stays, and the end falls back to what held before any override.
+    `limits_changed_at` is outside the history, from which other changes push it out in time.
     """
     is_override = {"$eq": [{"$type": "$override.until"}, "date"]}
     before = {name: {"$cond": [is_override, f"$override.{name}", f"${name}"]} for name in LIMITS}
     change: dict[str, Any] = {name: {"$literal": value} for name, value in values.items()}
+    dated = {**change, "limits_changed_at": after_starts(clock.now())}
     if expires_ms is None:
-        return {**before, **change, "override": None}, change
+        return {**before, **dated, "override": None}, change
     until = clock.now(expires_ms)
-    return {**change, "override": {"until": until, **before}}, change | {"override_until": until}
+    return {**dated, "override": {"until": until, **before}}, change | {"override_until": until}
 
 
 def cooled(clock: StoreClock, *, for_ms: int) -> dict[str, Any]:
@@ -67,8 +70,7 @@ def entry(
     """Return an entry of the history."""
     return {
         "id": {"$literal": nonce},
-        # Starts of one moment are told a millisecond apart: none before a change is told after it.
-        "at": {"$max": [clock.now(), {"$last": "$starts"}]},
+        "at": after_starts(clock.now()),
         "by": {"$literal": by},
         "reason": {"$literal": reason},
         "change": dict(change),

@@ -10,7 +10,8 @@ Fields: `holders` [{owner: {workflow_id, step, token}, since, expires}], `reserv
 [{workflow_id, expires, gathers?}], `handed` (who got a place by the last update to keep some),
 `starts` [times, newest last, no two equal], `line`, `queued` (about how many wait), `hold_ms`
 (about how long a permit is held), limits, `override` {until, and the limits it falls back to},
-counters, `history`, `revision` (raised by people's changes only).
+`limits_changed_at` (when a limit was set, or an override found to be over: every start up to then
+was granted by other limits), counters, `history`, `revision` (raised by people's changes only).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kernel import limits
 from kernel.protocol.resources import PermitOwner
 from kernel.store.capacity_rules import (
     Expr,
+    after_starts,
     below,
     in_rate,
     is_open,
@@ -71,6 +73,7 @@ def dropped(clock: StoreClock) -> Pipeline:
                 "max_concurrency": or_before("max_concurrency", is_over),
                 "max_starts_per_second": or_before("max_starts_per_second", is_over),
                 "override": {"$cond": [is_over, None, {"$ifNull": ["$override", None]}]},
+                "limits_changed_at": {"$cond": [is_over, after_starts(now), "$limits_changed_at"]},
             }
         }
     ]

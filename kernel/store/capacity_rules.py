@@ -53,6 +53,14 @@ def or_before(name: str, is_over: Expr) -> Expr:
     }
 
 
+def after_starts(now: Expr) -> Expr:
+    """Return the moment of a change: none that started before it is told to have started after it.
+
+    Starts of one moment are told a millisecond apart, so that a burst runs ahead of the clock.
+    """
+    return {"$max": [now, {"$last": "$starts"}]}
+
+
 def is_open(now: Expr) -> Expr:
     """Neither paused nor cooling down."""
     is_warm = {"$lte": [{"$ifNull": ["$cooldown_until", now]}, now]}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from kernel import limits
@@ -85,30 +85,19 @@ def _of_holders(read: ResourceRead) -> Iterator[_Fact]:
 
 
 def _of_limit(read: ResourceRead) -> Iterator[_Fact]:
-    """More than the limit may hold once it was lowered; not if the last one came after that."""
+    """More than the limit hold a permit, and the newest was granted by this very limit.
+
+    Whoever holds more since before `limits_changed_at` was granted by other limits. An override
+    that is over is dropped, and dated, by the next update: until then all holders predate its end,
+    and its own limit is the one they were granted by.
+    """
     row = read.row
-    living = [held for held in row.get("holders") or () if held["expires"] > read.now]
-    override = row.get("override") or {}
-    most = [row.get("max_concurrency")]
-    if "until" in override:
-        most.append(override.get("max_concurrency"))
-    allowed = [one for one in most if one is not None]
-    if not living or len(allowed) < len(most) or len(living) <= max(allowed):
+    most, changed = row.get("max_concurrency"), row.get("limits_changed_at")
+    living = [held["since"] for held in row.get("holders") or () if held["expires"] > read.now]
+    if most is None or changed is None or len(living) <= max(0, most):
         return
-    newest = max(held["since"] for held in living)
-    changed = max(_changes(row, read.now), default=None)
-    if changed is None or changed < newest:
-        yield LIMITS, f"{len(living)} hold a permit, the last since {newest}, of {max(allowed)}"
-
-
-def _changes(row: Mapping[str, Any], now: datetime) -> Iterator[datetime]:
-    """Yield when its limits changed: by somebody's hand, or because an override was over."""
-    for entry in row.get("history") or ():
-        yield entry["at"]
-        until = (entry.get("change") or {}).get("override_until")
-        if isinstance(until, datetime) and until <= now:
-            # Starts of one moment are told a millisecond apart, so they may be ahead of the clock.
-            yield until + timedelta(milliseconds=len(row.get("holders") or ()))
+    if (newest := max(living)) > changed:
+        yield LIMITS, f"{len(living)} hold a permit, the last since {newest}, of {most}"
 
 
 def _of_reservations(read: ResourceRead) -> Iterator[_Fact]:

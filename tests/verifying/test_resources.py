@@ -9,7 +9,8 @@ import pytest
 from pymongo import MongoClient
 from pymongo.collection import Collection
 
-from kernel import ActivityContext, Kernel, Step
+from kernel import ActivityContext, Kernel, Step, limits
+from kernel.errors import RevisionConflict
 from kernel.protocol.resources import PermitOwner
 from kernel.testing import TimeShift
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
@@ -23,6 +24,14 @@ R = "crawler"
 def held(of: str = "wf_gone", *, since: datetime | None = None, expires: datetime = SOON) -> Any:
     owner = {"workflow_id": of, "step": "a", "token": "dead"}
     return {"owner": owner, "since": since or datetime.now(UTC), "expires": expires}
+
+
+def owners(count: int, of: str = "wf_") -> list[PermitOwner]:
+    return [PermitOwner(f"{of}{n}", "a", f"{of}{n}") for n in range(count)]
+
+
+def over_limit(kernel: Kernel) -> list[str]:
+    return [found.fact for found in kernel.verify() if "hold a permit, the last" in found.fact]
 
 
 def kept(expires: datetime) -> Any:
@@ -139,12 +148,12 @@ def test_a_busy_resource_has_no_findings(make_kernel: MakeKernel) -> None:
         while not over.is_set():
             step()
 
-    limits = iter([1, 3, 2] * 10_000)
+    sizes = iter([1, 3, 2] * 10_000)
     steps: list[Callable[[], object]] = [
         lambda: kernel.drain([QUEUE]),
         kernel.tick,
         kernel.reconcile,
-        lambda: kernel.capacity.set_limit(R, max_concurrency=next(limits)),
+        lambda: kernel.capacity.set_limit(R, max_concurrency=next(sizes)),
     ]
     threads = [threading.Thread(target=work, args=(step,)) for step in steps]
     for thread in threads:
@@ -161,24 +170,92 @@ def test_a_busy_resource_has_no_findings(make_kernel: MakeKernel) -> None:
     assert list(kernel.verify()) == []
 
 
+def refused_change(kernel: Kernel) -> None:
+    with pytest.raises(RevisionConflict):
+        kernel.capacity.set_limit(R, max_concurrency=1, if_revision=77)
+
+
+#: What somebody, or a worker, does to a resource without touching its limits.
+OTHER_CHANGES: dict[str, Callable[[Kernel], object]] = {
+    "a worker's cooldown": lambda kernel: kernel._parts.permits.store.cool_down(
+        R, for_ms=1000, by="w/s", reason="429"
+    ),
+    "a pause and its end": lambda kernel: (kernel.capacity.pause(R), kernel.capacity.resume(R)),
+    "a cooldown": lambda kernel: kernel.capacity.cooldown(R, seconds=5),
+    "a change refused": refused_change,
+}
+
+
+@pytest.mark.parametrize("change", OTHER_CHANGES.values(), ids=OTHER_CHANGES)
+def test_too_many_permits_stay_found_whatever_else_is_changed_of_the_resource(
+    used: Kernel, resources: Collection[Any], change: Callable[[Kernel], object]
+) -> None:
+    granted = used._parts.permits.store.acquire(R, owners(2), lease_ms=600_000)
+    last = max(one.since for one in granted.holders) + timedelta(milliseconds=2)
+    one_more = {"$push": {"holders": held("wf_bug", since=last)}, "$inc": {"granted": 1}}
+    resources.update_one({"_id": R}, one_more)
+    TimeShift(used).advance(seconds=1)
+    assert len(over_limit(used)) == 1
+    change(used)
+    assert len(over_limit(used)) == 1
+
+
+@pytest.mark.parametrize("burst", [5, 60, 200])
 def test_permits_granted_before_an_override_was_over_are_no_finding(
+    make_kernel: MakeKernel, burst: int
+) -> None:
+    kernel = make_kernel(with_redis=False)
+    store, shift = kernel._parts.permits.store, TimeShift(kernel)
+    kernel.capacity.set_limit(R, max_concurrency=1)
+    kernel.capacity.set_limit(R, max_concurrency=1000, expires_in=60)
+    shift.advance(seconds=59.97)
+    store.acquire(R, owners(burst), lease_ms=900_000)
+    store.release(R, owners(burst - 4))
+    shift.advance(seconds=5)
+    assert over_limit(kernel) == [], "the override is over, and no update has noticed"
+    store.acquire(R, owners(1, "late"), lease_ms=60_000)  # any update will do
+    assert over_limit(kernel) == []
+    assert kernel.capacity.status(R).max_concurrency == 1
+
+
+def test_permits_granted_after_an_override_was_over_are_judged_by_the_limit_before_it(
+    make_kernel: MakeKernel, resources: Collection[Any]
+) -> None:
+    kernel = make_kernel(with_redis=False)
+    store, shift = kernel._parts.permits.store, TimeShift(kernel)
+    kernel.capacity.set_limit(R, max_concurrency=2)
+    kernel.capacity.set_limit(R, max_concurrency=3, expires_in=60)
+    store.acquire(R, owners(3), lease_ms=900_000)
+    shift.advance(seconds=61)
+    store.acquire(R, owners(1, "refused"), lease_ms=60_000)
+    shift.advance(seconds=1)
+    late = held("wf_bug", since=store.read(R).now)
+    resources.update_one({"_id": R}, {"$push": {"holders": late}, "$inc": {"granted": 1}})
+    assert len(over_limit(kernel)) == 1
+
+
+def test_an_override_is_known_for_one_though_its_entry_left_the_history(
     make_kernel: MakeKernel,
 ) -> None:
-    kernel = make_kernel()
-    store = kernel._parts.permits.store
-    kernel.capacity.set_limit("r", max_concurrency=1)
-    kernel.capacity.set_limit("r", max_concurrency=5, expires_in=60)
-    owners = [PermitOwner(f"wf_{n}", "a", f"t{n}") for n in range(5)]
-    store.acquire("r", owners, lease_ms=900_000)
-    TimeShift(kernel).advance(seconds=61)
-    store.acquire("r", [PermitOwner("wf_9", "a", "t9")], lease_ms=60_000)  # any update will do
-    assert [found for found in kernel.verify() if "of 1" in found.fact] == []
+    kernel = make_kernel(with_redis=False)
+    store, shift = kernel._parts.permits.store, TimeShift(kernel)
+    kernel.capacity.set_limit(R, max_concurrency=2)
+    kernel.capacity.set_limit(R, max_concurrency=8, expires_in=3600)
+    for _ in range(limits.LIMIT_CHANGES_KEPT):
+        shift.advance(seconds=60)
+        store.cool_down(R, for_ms=1000, by="w/s", reason="429")
+    shift.advance(seconds=3599 - 60 * limits.LIMIT_CHANGES_KEPT)
+    assert not any("max_concurrency" in each.change for each in kernel.capacity.status(R).history)
+    store.acquire(R, owners(8), lease_ms=900_000)
+    shift.advance(seconds=300)
+    assert over_limit(kernel) == []
+    store.acquire(R, owners(1, "late"), lease_ms=60_000)
+    assert over_limit(kernel) == []
 
 
 def test_a_limit_lowered_just_after_a_burst_of_grants_is_no_finding(used: Kernel) -> None:
     used.capacity.set_limit(R, max_concurrency=100)
-    owners = [PermitOwner(f"wf_{n}", "a", "token") for n in range(100)]
-    granted = used._parts.permits.store.acquire(R, owners, lease_ms=60_000)
+    granted = used._parts.permits.store.acquire(R, owners(100), lease_ms=60_000)
     used.capacity.set_limit(R, max_concurrency=1)
     [*_, last] = [held.since for held in granted.holders]
     assert last > granted.now, "the last of the burst is told later than it was granted"
