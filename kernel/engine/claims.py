@@ -107,13 +107,15 @@ class HeldClaim:
     """One claim from taking it to its end; commits are serialised by `lock`.
 
     `begun` are the steps that the write of the claim itself has begun, `permits` what was granted
-    to it before, by step. `following` is the claim that its slot goes on with, taken meanwhile.
+    to it before, by step, `places` where those steps stood in line for that. `following` is the
+    claim that its slot goes on with, taken meanwhile.
     """
 
     def __init__(self, stored: Stored, live: LiveClaim) -> None:
         self.live = live
         self.begun: tuple[str, ...] = ()
         self.permits: Mapping[str, str] = {}
+        self.places: Mapping[str, datetime] = {}
         self.following: HeldClaim | None = None
         self.lock = threading.RLock()
         self.ended = False

@@ -212,7 +212,17 @@ class HandingOn:
 
     def hand_on_all(self, *, limit: int) -> int:
         """Hand on for every resource somebody waits for; return how many waiters may go on."""
-        return sum(self.hand_on(state.name, state) for state in self._store.in_line(limit=limit))
+        return sum(self._apart(state) for state in self._store.in_line(limit=limit))
+
+    def _apart(self, state: ResourceState) -> int:
+        """Hand on, whatever stands in the line of another resource."""
+        try:
+            return self.hand_on(state.name, state)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("nothing is handed on for %s", state.name)
+            return 0
 
     def release_claims(self, tokens: Sequence[str]) -> int:
         """Give back whatever permits these ended claims left; return how many."""

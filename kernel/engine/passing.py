@@ -110,6 +110,7 @@ class Passing:
             return None
         held = HeldClaim(stored, LiveClaim(instance.workflow_id, token))
         held.begun, held.permits = (step,), {step: resource}
+        held.places = {step: waiter.since}
         machine.hints.claimed([held.instance])
         machine.hints.unlaned(held.instance)
         return held

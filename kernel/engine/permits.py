@@ -220,8 +220,9 @@ class ClaimPermits:
 
     def _is_first(self, step: str | None, name: str) -> bool:
         instance = self._held.instance
+        place = turns.place_now(instance, step, self._held.now)
         return not self._desk.waiters.is_anybody_ahead(
-            name, priority=int(instance.priority), since=turns.place_now(instance, step)
+            name, priority=int(instance.priority), since=place
         )
 
     def _is_in_line(self, step: str | None) -> bool:

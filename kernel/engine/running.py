@@ -36,7 +36,9 @@ def run_claim(
     wave = WaveRunner(machine, held, definition, permits, to_next)
     with machine.keeper.keeping(held.live):
         if machine.is_stopping():
-            commit_held(machine.store, held, owning.hand_back(held.instance, held.begun))
+            commit_held(
+                machine.store, held, owning.hand_back(held.instance, held.begun, held.places)
+            )
         else:
             wave.run_begun(held.begun)
         while not held.ended:
@@ -75,7 +77,9 @@ def _advance(
             refused = permits.take_for_workflow()
             if refused is None:
                 wave.run(steps)
-            elif commit_held(machine.store, held, queueing.defer_workflow(held.instance, refused)):
+            elif commit_held(
+                machine.store, held, queueing.defer_workflow(held.instance, refused, held.now)
+            ):
                 permits.look_again(refused)
         case readiness.GiveUpLost(step):
             wave.give_up(step)

@@ -23,11 +23,11 @@ from kernel.definition import Definition
 from kernel.engine.claims import HeldClaim, LiveClaim
 from kernel.engine.hinting import as_ms
 from kernel.engine.machine import Machine
-from kernel.errors import HintsUnavailable, StoreUnavailable, Unreadable
+from kernel.errors import HintsUnavailable, KernelError, StoreUnavailable, Unreadable
 from kernel.hints import Candidate, NoHints
 from kernel.protocol import owning
 from kernel.protocol.expressions import Changes
-from kernel.protocol.first_wave import FirstWave, begun_with_claim, first_wave
+from kernel.protocol.first_wave import FirstWave, begun_with_claim, first_wave, is_first_claim
 from kernel.store.port import Stored
 
 log: Final = logging.getLogger("baton.engine")
@@ -174,13 +174,31 @@ class Taker:
             try:
                 one = HeldClaim(stored, live)
             except Unreadable as exc:  # the others of its group are not to blame
-                log.error("claimed, and left to its lease: %s", exc)
+                self._leave(stored, live, exc)
                 continue
             first = self._first_wave(served[one.instance.definition_fingerprint])
             one.begun = begun_with_claim(one.instance, first)
             held.append(one)
         self._machine.hints.claimed([one.instance for one in held])
         return held
+
+    def _leave(self, stored: Stored, live: LiveClaim, why: Unreadable) -> None:
+        """Give back what cannot be read here, so that others may take it before our lease ends."""
+        log.error("claimed, and left to others: %s", why)
+        definition = self.served().get(stored.document.get("definition_fingerprint", ""))
+        wave = self._first_wave(definition) if definition is not None else None
+        is_begun = wave is not None and is_first_claim(stored.document.get("revision"))
+        commit = owning.leave_unread(
+            live.workflow_id,
+            live.token,
+            wave.steps if wave is not None and is_begun else (),
+            why.fault,
+            seconds=limits.INCOMPATIBLE_SERVED_SECONDS,
+        )
+        try:
+            self._machine.store.commit(commit)
+        except KernelError as exc:
+            log.error("%s is left to its lease: %s", live.workflow_id, exc)
 
     def _try_look(self, queue: str, workflow_id: str) -> None:
         try:

@@ -104,7 +104,8 @@ class StepState(Fact):
 
     `seq` rises with every transition of the step and never falls, so that a late command matches
     nothing. `attempt` counts entries into activity code (directives give theirs back); `failures`
-    those of this round that came home with an error; `recoveries` the deaths in a row.
+    those of this round that came home with an error; `recoveries` the deaths in a row. `place` is
+    that in a line, of a step handed back between its permit and its entry.
     """
 
     status: StepStatus = StepStatus.PENDING
@@ -115,6 +116,7 @@ class StepState(Fact):
     depends_on: tuple[str, ...] = ()
     not_before: datetime | None = None
     since: datetime | None = None
+    place: datetime | None = None
     checkpoint: Any = None
     resume: Resume | None = None
     error: StepError | None = None

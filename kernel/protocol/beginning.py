@@ -41,7 +41,7 @@ def begin_changes(instance: WorkflowInstance, step: str) -> dict[str, Expression
         f"{path}.seq": Lit(state.seq + 1),
         f"{path}.attempt": Add(1),
         f"{path}.started_at": Now(),
-        **cleared(instance, step, "not_before", "blocked_on"),
+        **cleared(instance, step, "not_before", "blocked_on", "place"),
     }
     if state.status is StepStatus.RUNNING:
         waited = {"scheduling_ms": Span((f"{path}.started_at", "interrupted_at"))}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from kernel.model import Reason, StepStatus, WorkflowInstance
 from kernel.protocol import spans, turns
 from kernel.protocol.expressions import Add, Changes, Expression, Lit, Now, Record, Span
+from kernel.protocol.holding import cleared
 from kernel.protocol.resources import Refusal
 
 
@@ -32,6 +33,7 @@ def defer_changes(instance: WorkflowInstance, step: str, refused: Refusal) -> Ch
         waited = spans.waited(instance, step)
         if spans.is_in_line(state):
             waited = {"traffic_ms": Span((f"{path}.since",))}
+    changes.update(cleared(instance, step, "place"))
     changes[f"{path}.blocked_on"] = blocked_record(refused, turns.place(instance, step))
     changes.update(spans.add_to_totals(step, waited))
     changes.update(spans.lead(step, waited, state))

@@ -52,7 +52,12 @@ def first_wave(definition: Definition) -> FirstWave | None:
 
 def begun_with_claim(instance: WorkflowInstance, wave: FirstWave | None) -> tuple[str, ...]:
     """Return the steps that the claim just taken has begun: none of an instance touched before."""
-    if wave is None or instance.revision != FIRST_REVISION + 1:
+    if wave is None or not is_first_claim(instance.revision):
         return ()
     states = (instance.steps[name].status for name in wave.steps)
     return wave.steps if all(status is StepStatus.RUNNING for status in states) else ()
+
+
+def is_first_claim(revision: object) -> bool:
+    """Tell by its revision whether nothing was done to an instance before the claim just taken."""
+    return revision == FIRST_REVISION + 1

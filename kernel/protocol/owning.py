@@ -33,6 +33,7 @@ from kernel.protocol.outcomes import encodable
 
 CLAIMABLE = (InstanceStatus.RUNNING, InstanceStatus.FAILING)
 SUPERSEDABLE = (InstanceStatus.RUNNING, InstanceStatus.WAITING)
+_NO_PLACES: Mapping[str, datetime] = {}
 #: As a culprit: no step of this instance is to blame for the death of its holder.
 NOBODY = ""
 
@@ -59,19 +60,23 @@ def release(instance: WorkflowInstance) -> Commit:
     return held_commit(instance, "release", settling.release(instance), releases=True)
 
 
-def hand_back(instance: WorkflowInstance, not_entered: tuple[str, ...] = ()) -> Commit:
-    """Give a claim back for a deploy; steps begun but not entered get their attempt back."""
+def hand_back(
+    instance: WorkflowInstance,
+    not_entered: tuple[str, ...] = (),
+    places: Mapping[str, datetime] = _NO_PLACES,
+) -> Commit:
+    """Give a claim back for a deploy; steps begun but not entered get their attempt back.
+
+    Those that had waited for a permit keep their place in the line.
+    """
     changes: dict[str, Expression] = {**settling.handed_back()}
     if _begun_under_this_claim(instance):
         changes["finalizer.attempt"] = Add(-1)
         changes["finalizer.started_at"] = Unset()
     for name in not_entered:
-        state = instance.steps[name]
-        path = f"steps.{name}"
-        changes[f"{path}.status"] = Lit(StepStatus.PENDING.value)
-        changes[f"{path}.seq"] = Lit(state.seq + 1)
-        changes[f"{path}.attempt"] = Add(-1)
-        changes[f"{path}.since"] = FieldValue(f"{path}.started_at")
+        changes.update(_not_entered(name))
+    for name, place in places.items():
+        changes[f"steps.{name}.place"] = Lit(place)
     return held_commit(instance, "hand back", changes, steps=not_entered, releases=True)
 
 
@@ -117,9 +122,31 @@ def defer_incompatible(
 
     `seconds` is how long: short while a worker is about that knows the protocol.
     """
-    until = Now(1000 * seconds)
     detail = f"stored {instance.definition_fingerprint[:12]}, here {fingerprint_here[:12]}"
-    changes: Changes = {
+    changes = _left_to_others(detail, seconds=seconds)
+    guard = Guard(
+        workflow_id=instance.workflow_id,
+        statuses=CLAIMABLE,
+        claim_token=instance.claim_token or UNCLAIMED,
+        revision=instance.revision,
+    )
+    return Commit(label="defer incompatible", guard=guard, stages=(changes,))
+
+
+def leave_unread(
+    workflow_id: str, token: str, begun: tuple[str, ...], fault: str, *, seconds: int
+) -> Commit:
+    """Give back a claim on an instance that cannot be read here; what it began was not entered."""
+    changes: dict[str, Expression] = {**_left_to_others(fault, seconds=seconds)}
+    for name in begun:
+        changes.update(_not_entered(name))
+    guard = Guard(workflow_id=workflow_id, statuses=CLAIMABLE, claim_token=token)
+    return Commit(label="leave unread", guard=guard, stages=(changes,), releases=True)
+
+
+def _left_to_others(detail: str, *, seconds: int) -> Changes:
+    until = Now(1000 * seconds)
+    return {
         **released(),
         "claimable_time": until,
         "blocked_on": Record(
@@ -132,13 +159,17 @@ def defer_incompatible(
         ),
         **stamped(),
     }
-    guard = Guard(
-        workflow_id=instance.workflow_id,
-        statuses=CLAIMABLE,
-        claim_token=instance.claim_token or UNCLAIMED,
-        revision=instance.revision,
-    )
-    return Commit(label="defer incompatible", guard=guard, stages=(changes,))
+
+
+def _not_entered(step: str) -> Changes:
+    """Take back the begin of a step whose code nobody entered."""
+    path = f"steps.{step}"
+    return {
+        f"{path}.status": Lit(StepStatus.PENDING.value),
+        f"{path}.seq": Add(1),
+        f"{path}.attempt": Add(-1),
+        f"{path}.since": FieldValue(f"{path}.started_at"),
+    }
 
 
 def activate_due(instance: WorkflowInstance, now: datetime) -> Commit | None:

@@ -34,7 +34,7 @@ def defer(document: Document, refused: Mapping[str, Refusal], now: datetime) -> 
     )
 
 
-def defer_workflow(instance: WorkflowInstance, refused: Refusal) -> Commit:
+def defer_workflow(instance: WorkflowInstance, refused: Refusal, now: datetime) -> Commit:
     """Return the commit that gives the claim back until the workflow's own permits are handed on.
 
     Its steps stay as they are, but for those that were interrupted.
@@ -52,7 +52,7 @@ def defer_workflow(instance: WorkflowInstance, refused: Refusal) -> Commit:
     changes |= {
         **released(),
         "claimable_time": Now(refused.retry_ms),
-        "blocked_on": blocked_record(refused, turns.place(instance, None)),
+        "blocked_on": blocked_record(refused, turns.place_of_workflow(instance, now)),
         "queued_since": Now() if instance.queued_since is None else FieldValue("queued_since"),
     }
     return held_commit(instance, "defer workflow", changes, steps=tuple(interrupted), releases=True)

@@ -10,6 +10,7 @@ waits, but for the `since` of a step put off, whose `blocked_on.since` keeps it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from kernel.model import StepStatus, WorkflowInstance
@@ -17,37 +18,58 @@ from kernel.protocol import readiness, spans
 from kernel.protocol.expressions import Expression, Latest, Now
 
 
-def place(instance: WorkflowInstance, step: str | None) -> Expression:
-    """Return the place of a step, or (None) of the workflow itself, as a commit writes it."""
-    found = _first(instance) if step is None else step
-    return Now() if found is None else Latest(tuple(_moments(instance, found)))
+def place(instance: WorkflowInstance, step: str) -> Expression:
+    """Return the place of a step, as a commit writes it."""
+    return Latest(tuple(_moments(instance, step)))
 
 
-def place_now(instance: WorkflowInstance, step: str | None) -> datetime | None:
-    """Return the same from an instance as it is stored; None: it comes only now."""
-    found = _first(instance) if step is None else step
-    if found is None or found not in readiness.eligible_steps(instance):
+def place_of_workflow(instance: WorkflowInstance, now: datetime) -> Expression:
+    """Return the place of a workflow in the line for permits of its own."""
+    first = _first(instance, now)
+    return Now() if first is None else Latest(tuple(_going_on(instance, first)))
+
+
+def place_now(instance: WorkflowInstance, step: str | None, now: datetime) -> datetime | None:
+    """Return a step's or (None) the workflow's place from an instance as it is stored.
+
+    None: it comes only now.
+    """
+    if step is None:
+        first = _first(instance, now)
+        return None if first is None else _latest(_going_on(instance, first))
+    if step not in readiness.eligible_steps(instance):
         return None  # what it depends on comes home in the very write that would begin it
-    return _stored(instance, found)
+    return _latest(_moments(instance, step))
 
 
-def _first(instance: WorkflowInstance) -> str | None:
-    """Return the step for which the workflow needs its own permits, the one that waits longest."""
-    steps = readiness.eligible_steps(instance)
-    return min(steps, key=lambda step: _stored(instance, step), default=None)
+def _first(instance: WorkflowInstance, now: datetime) -> str | None:
+    """Return the step for which the workflow needs its own permits, the one ready for longest."""
+    steps = readiness.ready_steps(instance, now)
+    return min(steps, key=lambda step: _latest(_going_on(instance, step)), default=None)
 
 
-def _stored(instance: WorkflowInstance, step: str) -> datetime:
-    moments = _moments(instance, step).values()
-    return max(moment for moment in moments if moment is not None)
+def _latest(moments: Mapping[str, datetime | None]) -> datetime:
+    return max(moment for moment in moments.values() if moment is not None)
 
 
 def _moments(instance: WorkflowInstance, step: str) -> dict[str, datetime | None]:
-    """Return fields whose latest is the place; one of them is always there."""
+    """Return fields whose latest is a step's place; one of them is always there."""
     state = instance.steps[step]
     path = f"steps.{step}"
     if spans.is_in_line(state) and state.blocked_on is not None and state.blocked_on.since:
         return {f"{path}.blocked_on.since": state.blocked_on.since}
+    return _going_on(instance, step)
+
+
+def _going_on(instance: WorkflowInstance, step: str) -> dict[str, datetime | None]:
+    """Return fields whose latest is since when a step could go on, whatever line it stood in.
+
+    One that stands in a line goes on when it is handed on to, or looks by itself.
+    """
+    state = instance.steps[step]
+    path = f"steps.{step}"
+    if state.place is not None:
+        return {f"{path}.place": state.place}
     if state.status is StepStatus.RUNNING and instance.interrupted_at is not None:
         return {"interrupted_at": instance.interrupted_at}
     return {**spans.eligible(instance, step), f"{path}.not_before": state.not_before}

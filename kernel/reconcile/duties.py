@@ -113,4 +113,8 @@ class Reconciler:
         except KernelError as exc:
             failed[name] = str(exc)
             log.warning("reconcile part %s: %s", name, exc)
-            return Turn(0, is_full=False)
+        except Exception as exc:
+            # Whatever stands in one document: the other parts, and the host's, go on.
+            failed[name] = f"{type(exc).__name__}: {exc}"
+            log.exception("reconcile part %s", name)
+        return Turn(0, is_full=False)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from kernel import limits
 from kernel.engine.handing_on import HandingOn
 from kernel.engine.hinting import HintWriter, as_ms
-from kernel.errors import HintsUnavailable
+from kernel.errors import HintsUnavailable, Unavailable, Unreadable
 from kernel.hints import NoHints
 from kernel.model import InstanceStatus
 from kernel.protocol import owning
@@ -56,7 +57,20 @@ class Ticker:
         Free permits and start slots are handed on first: their waiters may be due at once. On
         repeat, or twice at once: harmless.
         """
-        return self._handing_on.hand_on_all(limit=_BOUND) + self._look(queues)
+        return self._apart("permits", self._hand_on) + self._look(queues)
+
+    def _hand_on(self) -> int:
+        return self._handing_on.hand_on_all(limit=_BOUND)
+
+    def _apart(self, what: str, duty: Callable[[], int]) -> int:
+        """Do one thing, and the next one whatever stands in a document of this one."""
+        try:
+            return duty()
+        except Unavailable:
+            raise
+        except Exception:
+            log.exception("tick of %s", what)
+            return 0
 
     def _look(self, queues: Iterable[str]) -> int:
         if isinstance(self._hints.hints, NoHints):
@@ -67,7 +81,8 @@ class Ticker:
                 # Otherwise another process is at it, or it failed: the next tick looks again.
                 if self._rebuild().lanes_whole:
                     self._hints.hints.set_marker()
-            return sum(self._timers(q) + self._leases(q) + self._bell(q) for q in queues)
+            duties = (self._timers, self._leases, self._bell)
+            return sum(self._apart(q, partial(duty, q)) for q in queues for duty in duties)
         except HintsUnavailable as exc:
             log.info("tick without Redis: %s", exc)
             return activate_due_waits(self._scan, self._instances, self._hints, limit=_BOUND).found
@@ -93,7 +108,11 @@ class Ticker:
         freed = 0
         for workflow_id, token, score in self._hints.hints.due_leases(queue, limit=_BOUND):
             stored = self._store.read(workflow_id)
-            instance = stored.instance if stored is not None else None
+            try:
+                instance = stored.instance if stored is not None else None
+            except Unreadable as exc:
+                log.error("its lease is left to reconciliation: %s", exc)
+                instance = None
             if stored is not None and instance is not None and instance.claim_token == token:
                 if instance.status in owning.CLAIMABLE and instance.claimable_time > stored.now:
                     self._hints.leased(instance)  # renewed since: look again when that is over

@@ -7,6 +7,7 @@ StoreUnavailable: the caller repeats, which its guards and unique indexes make s
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -18,6 +19,8 @@ from pymongo.errors import BulkWriteError
 from kernel.errors import InvariantViolation, StoreUnavailable
 from kernel.store.clock import StoreClock
 from kernel.store.connection import Connection, Document, is_passing_code, translated
+
+log: Final = logging.getLogger("baton.store")
 
 _DUPLICATE_KEY: Final = 11000
 
@@ -50,11 +53,12 @@ def insert_unordered(collection: Collection[Document], documents: Sequence[Docum
 
 
 def update_unordered(collection: Collection[Document], updates: Sequence[UpdateOne]) -> int:
-    """Send guarded updates; return how many of their guards held.
+    """Send guarded updates; return how many of their guards held and were written.
+
+    One that the server refuses as such counts as not held, and is logged: the others are stored.
 
     Raises:
         StoreUnavailable: some may be stored and some not.
-        InvariantViolation: the server refuses an update as such; the others are stored.
     """
     if not updates:
         return 0
@@ -62,8 +66,11 @@ def update_unordered(collection: Collection[Document], updates: Sequence[UpdateO
         try:
             return int(collection.bulk_write(updates, ordered=False).matched_count)
         except BulkWriteError as exc:
-            duplicates_of(exc.details)
-            raise InvariantViolation("an update of a bulk met a duplicate key") from exc
+            try:
+                duplicates_of(exc.details)
+            except InvariantViolation as refused:
+                log.error("%s", refused)
+            return int(exc.details["nMatched"])
 
 
 def duplicates_of(answer: Mapping[str, Any] | None) -> set[int]:

@@ -55,14 +55,13 @@ class GroupedInstances:
     def commit_all(self, commits: Sequence[Commit]) -> int:
         """Apply commits of different instances; return how many of their guards held.
 
-        Fewer than all: some were written and some not, and the instances tell which. On repeat: a
-        guard that names a revision, token or seq no longer holds.
+        Fewer than all: some were written and some not, and the instances tell which; so does one
+        that the server refuses. On repeat: a guard that names a revision, token or seq no longer
+        holds.
 
         Raises:
             StoreUnavailable: the outcome is unknown.
         """
-        if len(commits) == 1:
-            return int(self._store.commit(commits[0]))
         updates = [
             UpdateOne(compile_guard(each.guard), compile_stages(each, self._clock))
             for each in commits

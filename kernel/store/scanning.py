@@ -24,6 +24,10 @@ from kernel.store.schema import CLAIMABLE_INDEX, CREATED_INDEX, ID_INDEX, INSTAN
 _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
 #: What the lanes need of an instance: far less than the instance.
 _HINT_FIELDS: Final = {"workflow_id": 1, "queue": 1, "priority": 1, "claimable_time": 1}
+_OF_A_STEP: Final = (
+    *("status", "seq", "attempt", "recoveries", "depends_on", "not_before", "since"),
+    *("blocked_on", "resume", "finished_at", "woken_by"),
+)
 #: Outlines are small: a page of them fits into one answer.
 _BATCH: Final = 1_000
 #: Pages looked at, at most, for one that is full of what can be read.
@@ -35,7 +39,8 @@ Cursor = tuple[datetime, str]
 class Outline:
     """An instance without the values it carries, and the database's now of that reading.
 
-    Of its steps only `seq` and `woken_by` are told: what waking it asks about.
+    All is told that says how far it is and what it waits for, so that who cannot read an instance
+    cannot read its outline either; but not where its time went, which nothing here decides by.
     """
 
     instance: WorkflowInstance
@@ -116,8 +121,9 @@ class InstanceScan:
             return [instance for _, instance in itertools.islice(read, limit)]
 
     def _outlined(self, found: list[dict[str, Any]], *, hint: str) -> list[Document]:
-        told = {"seq": "$$step.v.seq", "woken_by": {"$ifNull": ["$$step.v.woken_by", []]}}
-        each = {"k": "$$step.k", "v": told}
+        is_object = {"$eq": [{"$type": "$$step.v"}, "object"]}
+        told = {name: f"$$step.v.{name}" for name in _OF_A_STEP}
+        each = {"k": "$$step.k", "v": {"$cond": [is_object, told, "$$step.v"]}}
         steps = {"$map": {"input": {"$objectToArray": "$steps"}, "as": "step", "in": each}}
         outlined = [
             *found,

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from kernel import ActivityContext, Definition, Kernel, RetryPolicy, Step
+from kernel import ActivityContext, Definition, Kernel, RetryPolicy, Sleep, Step
+from kernel.engine.passing import Passing
 from kernel.protocol.resources import PermitOwner
 from kernel.testing import TimeShift
 from tests.kit.kernels import QUEUE, MakeKernel, definition, pass_time_until_due, start
@@ -46,10 +47,14 @@ class Crowd:
         self._other = PermitOwner("other", "s", "other")
         assert self._store.acquire(R, [self._other], lease_ms=3_600_000).holds(self._other)
 
-    def open(self) -> None:
-        """Let everybody through, one after another."""
+    def release(self) -> None:
+        """Let the first in line through, when somebody claims it."""
         state = self._store.release(R, [self._other])
         self.kernel._parts.permits.handing_on.hand_on(R, state)
+
+    def open(self) -> None:
+        """Let everybody through, one after another."""
+        self.release()
         self.kernel.drain([QUEUE])
 
     def come(self, name: str) -> str:
@@ -118,3 +123,66 @@ def test_a_retry_stands_where_its_delay_was_over(make_kernel: MakeKernel) -> Non
     TimeShift(crowd.kernel).advance(seconds=5)
     crowd.kernel.drain([QUEUE])
     assert ready_since(crowd.kernel, workflow_id) == due
+
+
+def test_a_deploy_between_permit_and_entry_costs_nobody_its_place(
+    make_kernel: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crowd = Crowd()
+    order = definition("test.deploy", {"call": crowd.step})
+    crowd.meets(make_kernel(order), order)
+    ids = [crowd.come(name) for name in ("first", "second", "third")]
+    place, others = ready_since(crowd.kernel, ids[0]), crowd.kernel
+    leaving = make_kernel(order)
+    to_next, passed = Passing.to_next, list[Any]()
+
+    def told_to_stop(self: Passing, *what: Any) -> Any:
+        passed.append(to_next(self, *what))
+        if len(passed) == 2:
+            leaving.request_stop()
+        return passed[-1]
+
+    monkeypatch.setattr(Passing, "to_next", told_to_stop)
+    crowd.release()
+    leaving.drain([QUEUE])
+    assert passed[-1].instance.workflow_id == ids[2], "claimed and begun, and not entered"
+    TimeShift(others).advance(seconds=3)
+    others.capacity.pause(R)
+    others.drain([QUEUE])
+    assert ready_since(others, ids[2]) == others.get(ids[2]).round_started_at > place
+    others.capacity.resume(R)
+    others.drain([QUEUE])
+    assert crowd.ran == ["first", "second", "third"]
+    assert others.get(ids[2]).steps["call"].place is None
+
+
+def test_a_workflow_stands_where_the_step_came_that_could_run_and_not_one_that_waits_elsewhere(
+    make_kernel: MakeKernel,
+) -> None:
+    ran: list[str] = []
+
+    def wakes(ctx: ActivityContext) -> object:
+        if ctx.biz_key == "stuck" and ctx.resume is None:
+            return Sleep(60)
+        ran.append(ctx.biz_key)
+        return None
+
+    elsewhere = Step(lambda _: None, traffic_resource="other")
+    steps: dict[str, Any] = {"elsewhere": elsewhere, "call": wakes}
+    order = definition("test.stuck", steps, workflow_resources=lambda _: R,
+                       depends_on={"elsewhere": [], "call": []})  # fmt: skip
+    kernel = make_kernel(order)
+    kernel.tick()  # builds the hints, so that it frees no permits of ours later
+    kernel.capacity.pause("other")
+    kernel.capacity.set_limit(R, max_concurrency=1)
+    stuck = start(kernel, order, biz_key="stuck")
+    kernel.drain([QUEUE])
+    holder = PermitOwner("other", None, "other")
+    assert kernel._parts.permits.store.acquire(R, [holder], lease_ms=3_600_000).holds(holder)
+    TimeShift(kernel).advance(seconds=5)
+    second = start(kernel, order, biz_key="second")
+    kernel.drain([QUEUE])
+    TimeShift(kernel).advance(seconds=56)
+    kernel.tick()
+    kernel.drain([QUEUE])
+    assert [w.workflow_id for w in kernel.capacity.status(R).waiters] == [second, stuck]

@@ -113,7 +113,7 @@ FURTHER = (
         name="place from the refusal",
         breaks="who is refused slowly stands behind those that came after it",
         file="kernel/protocol/turns.py",
-        old="    return Now() if found is None else Latest(tuple(_moments(instance, found)))\n",
+        old="    return Latest(tuple(_moments(instance, step)))\n",
         new="    return Now()\n",
         suites=(CAPACITY,),
     ),

@@ -8,12 +8,12 @@ import pytest
 from pymongo import MongoClient
 from pymongo.collection import Collection
 
-from kernel import InstanceStatus, Kernel, Sleep, Unreadable, WaitForSignal
+from kernel import InstanceStatus, Kernel, Reason, Sleep, Unreadable, WaitForSignal
 from kernel.errors import StoreUnavailable
 from kernel.protocol import beginning
 from kernel.store.group_commits import commit_group
 from kernel.testing import TimeShift
-from tests.kit.kernels import QUEUE, MakeKernel, definition, start
+from tests.kit.kernels import QUEUE, DeadWorker, MakeKernel, definition, start
 
 #: What a later version might store, and this one does not know.
 NEWER = {"waits.0.kind": "dream"}
@@ -133,3 +133,94 @@ def test_a_group_of_commits_is_judged_but_for_the_one_that_cannot_be(
     answers = commit_group(instances, clock, commits)
     assert isinstance(answers[0], StoreUnavailable)
     assert answers[1:] == [True, True]
+
+
+@pytest.mark.parametrize("by", ["reconcile", "tick", "deliver_signals"])
+@pytest.mark.parametrize(
+    "newer",
+    [
+        {"steps.a.status": "held"},
+        {"steps.a.blocked_on": {"reason": "budget"}},
+        {"steps.b.status": "held"},
+        {"steps.b": 3},
+    ],
+)
+def test_nothing_is_written_into_one_that_cannot_be_read(
+    make_kernel: MakeKernel, instances: Collection[Any], by: str, newer: dict[str, Any]
+) -> None:
+    wait = WaitForSignal("paid", wait_key="k", poll_after=60)
+    of = definition("test.newer", {"a": lambda _: wait, "b": lambda _: None})
+    kernel = make_kernel(of, with_redis=False)
+    workflow_id = start(kernel, of)
+    kernel.drain([QUEUE])
+    instances.update_one({"workflow_id": workflow_id}, {"$set": newer})
+    before = instances.find_one()
+    signal = {"signal_id": "s", "workflow_id": workflow_id, "signal_type": "paid", "wait_key": "k"}
+    if by == "deliver_signals":
+        kernel.deliver_signals([signal])
+    else:
+        TimeShift(kernel).advance(seconds=61)
+        getattr(kernel, by)()
+    assert instances.find_one() == before
+
+
+@pytest.mark.parametrize("by", ["reconcile", "tick"])
+@pytest.mark.parametrize("with_redis", [True, False])
+def test_one_that_the_server_refuses_to_wake_keeps_no_other_waiting(
+    make: MakeWaiting, by: str, with_redis: bool
+) -> None:
+    waiting = make(Sleep(60), with_redis=with_redis)
+    # Text that is a number can be read, and nothing can be added to it.
+    waiting.set({"waits.0.kind": "timer", "steps.a.times": {"external_ms": "5"}})
+    TimeShift(waiting.kernel).advance(seconds=61)
+    for _ in range(2):
+        getattr(waiting.kernel, by)()
+    waiting.kernel.drain([QUEUE])
+    assert {"k1", "k2", "k4", "k5"} <= set(waiting.ran)
+
+
+def test_a_lease_that_ended_does_not_end_the_tick_of_other_queues(
+    make_kernel: MakeKernel, dead_worker: DeadWorker, instances: Collection[Any]
+) -> None:
+    ran: list[str] = []
+
+    def step(ctx: Any) -> object:
+        ran.append(ctx.biz_key)
+        return Sleep(60) if ctx.resume is None else None
+
+    of = definition("test.dead", {"a": lambda _: None})
+    other = definition("test.other", {"a": step}, queue="other")
+    kernel = make_kernel(of, other)
+    held = dead_worker.begins(kernel, start(kernel, of, biz_key="held"))
+    start(kernel, other, biz_key="sleeper")
+    kernel.drain(["other"])
+    instances.update_one({"workflow_id": held.workflow_id}, {"$set": {"waits": [{"kind": "x"}]}})
+    TimeShift(kernel).advance(seconds=70)
+    kernel.tick()
+    kernel.drain(["other"])
+    assert ran == ["sleeper", "sleeper"]
+
+
+def test_a_claim_on_one_that_cannot_be_read_is_given_back_with_its_attempt(
+    make_kernel: MakeKernel, instances: Collection[Any]
+) -> None:
+    ran: list[int] = []
+    of = definition("test.back", {"a": lambda ctx: ran.append(ctx.attempt)})
+    kernel = make_kernel(of)
+    workflow_id = start(kernel, of)
+    instances.update_one({}, {"$set": {"error": 3}})
+    kernel.drain([QUEUE])
+    row = instances.find_one()
+    assert row is not None
+    assert "claim_token" not in row
+    assert (row["steps"]["a"]["status"], row["steps"]["a"]["attempt"]) == ("pending", 0)
+    instances.update_one({}, {"$unset": {"error": 1}})
+    why = kernel.get(workflow_id).blocked_on
+    assert why is not None
+    assert (why.reason, "error" in str(why.detail)) == (Reason.INCOMPATIBLE_DEFINITION, True)
+    TimeShift(kernel).advance(seconds=31)
+    kernel.reconcile()
+    kernel.drain([QUEUE])
+    done = kernel.get(workflow_id)
+    assert (done.status, ran) == (InstanceStatus.COMPLETED, [1])
+    assert [each.outcome for each in done.steps["a"].attempts] == ["completed"]

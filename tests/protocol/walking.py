@@ -36,7 +36,9 @@ from kernel.protocol.outcomes import Canceled, Completed, Directed, Failed, Outc
 from kernel.protocol.resources import Refusal
 from kernel.store import InstanceStore, StoreClock
 
-LEASE_MS = 10_000
+#: Delays are none or far longer than a walk takes on a busy machine: it must repeat itself.
+LEASE_MS = 600_000
+DELAYS = st.sampled_from([0, 600])
 MAX_RECOVERIES = 2
 #: In memory and in the database "now" is read at two moments.
 TOLERANCE = timedelta(seconds=5)
@@ -55,13 +57,13 @@ JSON = st.recursive(
 OUTCOMES: list[tuple[st.SearchStrategy[Outcome], int]] = [
     (st.builds(Completed, JSON), 10),
     (
-        st.builds(lambda d, c: Directed(Sleep(d, checkpoint=c)), st.integers(0, 60), JSON),
+        st.builds(lambda d, c: Directed(Sleep(d, checkpoint=c)), DELAYS, JSON),
         4,
     ),
     (
         st.builds(
             lambda p, c: Directed(WaitForSignal("$kind", "a.b", poll_after=p, checkpoint=c)),
-            st.none() | st.integers(0, 60),
+            st.none() | DELAYS,
             JSON,
         ),
         4,
@@ -222,7 +224,7 @@ class Walk:
     def _begin(self, instance: WorkflowInstance, steps: tuple[str, ...]) -> None:
         """Begin steps, but for those whose permits are refused; sometimes the workflow's are."""
         if self.random.random() < 0.1:
-            self.commit(queueing.defer_workflow(instance, self._refusal()))
+            self.commit(queueing.defer_workflow(instance, self._refusal(), self.store.now()))
             return
         refused = {name: self._refusal() for name in steps if self.random.random() < 0.15}
         granted = tuple(name for name in steps if name not in refused)
@@ -235,7 +237,7 @@ class Walk:
     def _refusal(self) -> Refusal:
         names = ("$a", "b:c")[: self.random.choice([1, 2])]
         paused = self.random.random() < 0.2
-        return Refusal(resources=names[:1], needs=names, retry_ms=30_000, paused=paused)
+        return Refusal(resources=names[:1], needs=names, retry_ms=600_000, paused=paused)
 
     def _hand_on(self) -> None:
         instance = self.instance
@@ -263,7 +265,7 @@ class Walk:
             self.instance,
             name,
             self._outcome(),
-            retry=RetryPolicy(max_retry=2, initial=3),
+            retry=RetryPolicy(max_retry=2, backoff="fixed", initial=600),
             on_failed=self._on_failed(),
             jitter=self.random.random(),
         )
