@@ -36,9 +36,12 @@ from kernel.protocol.outcomes import Canceled, Completed, Directed, Failed, Outc
 from kernel.protocol.resources import Refusal
 from kernel.store import InstanceStore, StoreClock
 
-#: Delays are none or far longer than a walk takes on a busy machine: it must repeat itself.
-LEASE_MS = 600_000
-DELAYS = st.sampled_from([0, 600])
+#: Delays, in seconds, are none or far longer than a walk takes on a busy machine, and what was put
+#: off at about the same time is due together: a walk must repeat itself.
+DELAY = 600
+DELAYS = st.sampled_from([0, DELAY])
+MARGIN_MS = 60_000
+LEASE_MS = 1000 * DELAY
 MAX_RECOVERIES = 2
 #: In memory and in the database "now" is read at two moments.
 TOLERANCE = timedelta(seconds=5)
@@ -237,7 +240,7 @@ class Walk:
     def _refusal(self) -> Refusal:
         names = ("$a", "b:c")[: self.random.choice([1, 2])]
         paused = self.random.random() < 0.2
-        return Refusal(resources=names[:1], needs=names, retry_ms=600_000, paused=paused)
+        return Refusal(resources=names[:1], needs=names, retry_ms=1000 * DELAY, paused=paused)
 
     def _hand_on(self) -> None:
         instance = self.instance
@@ -265,7 +268,7 @@ class Walk:
             self.instance,
             name,
             self._outcome(),
-            retry=RetryPolicy(max_retry=2, backoff="fixed", initial=600),
+            retry=RetryPolicy(max_retry=2, backoff="fixed", initial=DELAY),
             on_failed=self._on_failed(),
             jitter=self.random.random(),
         )
@@ -316,7 +319,7 @@ class Walk:
 
     def _claim(self) -> None:
         wait = self.instance.claimable_time - self.store.now()
-        self.clock.offset_ms += max(0, int(wait / timedelta(milliseconds=1)) + 1)
+        self.clock.offset_ms += max(0, int(wait / timedelta(milliseconds=1)) + MARGIN_MS)
         token = f"token-{next(self.tokens)}"
         changes = owning.claim_changes(token, "$owner", lease_ms=LEASE_MS)
         expected = apply_changes(self.document, changes, self.store.now())
@@ -347,7 +350,7 @@ class Walk:
         self.commit(commit)
 
     def _activate(self) -> None:
-        self.clock.offset_ms += 61_000
+        self.clock.offset_ms += 1000 * DELAY + MARGIN_MS
         commit = owning.activate_due(self.instance, self.store.now())
         if commit is None:
             self._signal()
