@@ -114,18 +114,17 @@ class NotFound(KernelError):
 
 
 class Unreadable(KernelError):
-    """A stored instance holds what this version does not know; it is left as it is.
+    """A stored instance, or signal, holds what this version does not know; it is left as it is.
 
     A newer version wrote it, or a hand. `fault` names the field and what is wrong with it.
     """
 
     code = "unreadable"
 
-    def __init__(self, workflow_id: str, fault: str) -> None:
-        self.workflow_id = workflow_id
+    def __init__(self, subject: str, fault: str, *, what: str = "workflow instance") -> None:
         self.fault = fault
         super().__init__(
-            f"workflow instance {workflow_id!r} cannot be read by this version ({fault});"
+            f"{what} {subject!r} cannot be read by this version ({fault});"
             " ask a process of the version that wrote it"
         )
 

@@ -15,7 +15,7 @@ from kernel.explaining import Explanation, Place, Progress, explain
 from kernel.model import InstanceStatus, WorkflowInstance
 from kernel.protocol.starting import workflow_id_of
 from kernel.runtime.wiring import Parts
-from kernel.store import FactReader, SignalInbox, WorkerBeat
+from kernel.store import FactReader, WorkerBeat
 from kernel.store.reading_resources import ResourceReader
 from kernel.verifying import Finding, Looked, Verifier
 
@@ -128,8 +128,8 @@ class Inspecting:
         if any(bound is not None and bound < 1 for bound in (limit, sample)):
             raise UsageError("limit and sample are 1 or more")
         connection, clock = self._parts.connection, self._parts.clock
-        reader, inbox = FactReader(connection), SignalInbox(connection, clock)
-        verifier = Verifier(reader, self._parts.scan, inbox, ResourceReader(connection, clock))
+        resources = ResourceReader(connection, clock)
+        verifier = Verifier(FactReader(connection), self._parts.scan, resources)
         return verifier.verify(limit=limit, sample=sample, on_page=on_page)
 
     def rounds_of(self, biz_keys: Collection[str]) -> dict[str, tuple[InstanceStatus, int]]:

@@ -65,9 +65,11 @@ class SignalDelivery:
             known = self._inbox.get_all(repeated)
             for number, signal in enumerate(page, start=begin):
                 earlier = known.get(signal.signal_id)
-                if earlier is not None and not is_same(earlier, signal):
+                if earlier is None:
+                    continue  # it is new, or waits for a process that can read what is recorded
+                if not is_same(earlier, signal):
                     refused.append((number, refuse_second_use(signal)))
-                elif earlier is None or earlier.status == PENDING:
+                elif earlier.status == PENDING:
                     pending[signal.signal_id] = signal
             closed = self.match(list(pending.values()))
             answers += [

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kernel.errors import Unreadable
-from kernel.model import WorkflowInstance
+from kernel.model import Signal, WorkflowInstance
 from kernel.store.codec import from_stored
 from kernel.store.connection import Connection, Document, translated
-from kernel.store.legible import instance_of
+from kernel.store.legible import instance_of, signal_of
 from kernel.store.schema import INSTANCES, SIGNALS
+from kernel.store.signals import PENDING
 
 #: Unique indexes on which an invariant rests, by collection.
 _UNIQUE: Final = {INSTANCES: ("workflow_id", "biz_key"), SIGNALS: ("signal_id",)}
@@ -30,12 +31,27 @@ class Read:
     fault: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSignal:
+    """A row of the inbox: its id as it is stored, the signal, or what made it unreadable."""
+
+    signal_id: Any
+    signal: Signal | None
+    fault: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where the next page begins: what is no text was told before all that is."""
+        return self.signal_id if isinstance(self.signal_id, str) else ""
+
+
 class FactReader:
-    """Reads `workflow_instances` from the primary, without changing anything."""
+    """Reads instances and signals from the primary, without changing anything."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._instances = connection.collection(INSTANCES)
+        self._signals = connection.collection(SIGNALS)
 
     def page(self, *, limit: int, after: str | None) -> list[Read]:
         """Return instances in order of workflow_id after `after`."""
@@ -56,6 +72,27 @@ class FactReader:
         with translated():
             rows = list(majority.find({"workflow_id": {"$in": list(workflow_ids)}}))
         return [_read(row) for row in rows]
+
+    def pending(self, *, limit: int, after: str | None) -> list[ReadSignal]:
+        """Return pending signals in order of signal_id after `after`.
+
+        The first page tells up to `limit` whose id is no text, which no order places.
+        """
+        odd: dict[str, Any] = {"status": PENDING, "signal_id": {"$not": {"$type": "string"}}}
+        found = {"status": PENDING, "signal_id": {"$gt": after or ""}}
+        with translated():
+            rows = list(self._signals.find(odd).limit(limit)) if after is None else []
+            left = limit - len(rows)
+            if left > 0:
+                rows += self._signals.find(found).sort("signal_id", 1).limit(left)
+        return [_read_signal(row) for row in rows]
+
+    def pending_again(self, signals: Sequence[ReadSignal]) -> list[ReadSignal]:
+        """Return those of these signals that are still pending."""
+        wanted = [one.signal_id for one in signals]
+        with translated():
+            rows = list(self._signals.find({"signal_id": {"$in": wanted}, "status": PENDING}))
+        return [_read_signal(row) for row in rows]
 
     def missing_indexes(self) -> list[str]:
         """Name the unique indexes that are not there, as `collection.field`."""
@@ -79,3 +116,10 @@ def _read(row: Document) -> Read:
     except Unreadable as exc:
         return Read(workflow_id=workflow_id, instance=None, fault=exc.fault)
     return Read(workflow_id=workflow_id, instance=instance)
+
+
+def _read_signal(row: Document) -> ReadSignal:
+    try:
+        return ReadSignal(signal_id=row.get("signal_id"), signal=signal_of(row))
+    except Unreadable as exc:
+        return ReadSignal(signal_id=row.get("signal_id"), signal=None, fault=exc.fault)

@@ -1,7 +1,8 @@
 """The signal inbox: facts that something changed, kept until they have woken somebody (design 4).
 
 A signal is identity only. It is inserted before any activation is tried, so that one which comes
-early, or whose sender dies, is still there when its workflow begins to wait.
+early, or whose sender dies, is still there when its workflow begins to wait. One that this version
+cannot read is passed over wherever signals are read, and stays pending for a process that can.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ from kernel import limits
 from kernel.model import Signal, Wait
 from kernel.store.batches import database_now, insert_unordered
 from kernel.store.clock import StoreClock
-from kernel.store.connection import Connection, Document, translated
+from kernel.store.connection import Connection, translated
 from kernel.store.grouping import Grouping
+from kernel.store.legible import legible_signals, signal_of
 from kernel.store.schema import SIGNAL_ID_INDEX, SIGNALS
 
 PENDING: Final = "pending"
 MATCHED: Final = "matched"
 UNMATCHED: Final = "unmatched"
+
+#: Pages looked at, at most, for one with a signal that can be read.
+_PAGES_PAST: Final = 20
 
 
 class SignalInbox:
@@ -68,7 +73,7 @@ class SignalInbox:
         return [number not in taken for number in range(len(signals))]
 
     def get_all(self, signal_ids: Sequence[str]) -> dict[str, Signal]:
-        """Return the recorded ones of these signals, by id."""
+        """Return the recorded ones of these signals that can be read, by id."""
         if not signal_ids:
             return {}
         with translated():
@@ -78,37 +83,51 @@ class SignalInbox:
                 batch_size=len(signal_ids) + 1,
             )
             rows = list(found)
-        return {row["signal_id"]: _signal(row) for row in rows}
+        return {signal.signal_id: signal for signal in legible_signals(rows)}
 
     def get(self, signal_id: str) -> Signal | None:
-        """Return a signal by its id, or None."""
+        """Return a signal by its id, or None. Raises: Unreadable."""
         with translated():
             row = self._signals.find_one({"signal_id": signal_id})
-        return _signal(row) if row is not None else None
+        return signal_of(row) if row is not None else None
 
     def pending_of(self, workflow_id: str, waits: Sequence[Wait]) -> list[Signal]:
         """Return the pending signals that end one of a workflow's waits, oldest first.
 
-        Those for which nobody waits are passed over, however many have come before.
+        Those for which nobody waits are passed over, however many have come before, and those
+        nobody here can read.
         """
         wanted: list[dict[str, Any]] = [
             {name: getattr(wait, name) for name in ("signal_type", "wait_key", "generation")}
             for wait in waits
         ]
         found: dict[str, Any] = {"workflow_id": workflow_id, "status": PENDING, "$or": wanted}
-        with translated():
-            rows = self._signals.find(found).sort("created_at", 1).limit(limits.SIGNALS_READ)
-            pending = list(rows)
-        return [_signal(row) for row in pending]
+        most = limits.SIGNALS_READ
+        for page in range(_PAGES_PAST):
+            with translated():
+                rows = self._signals.find(found).sort("created_at", 1)
+                pending = list(rows.skip(page * most).limit(most))
+            read = list(legible_signals(pending))
+            if read or len(pending) < most:
+                return read
+        return []
 
     def pending_page(self, *, limit: int, after: str | None) -> list[Signal]:
-        """Return pending signals in order of signal_id after `after`, for reconciliation."""
-        found: dict[str, Any] = {"status": PENDING}
-        if after is not None:
-            found["signal_id"] = {"$gt": after}
-        with translated():
-            rows = list(self._signals.find(found).sort("signal_id", 1).limit(limit))
-        return [_signal(row) for row in rows]
+        """Return pending signals in order of signal_id after `after`, for reconciliation.
+
+        Those nobody here can read are passed over; fewer than `limit` are the last. One whose id is
+        no text stands on no page (`FactReader.pending` tells it).
+        """
+        found: dict[str, Any] = {"status": PENDING, "signal_id": {"$gt": after or ""}}
+        read: list[Signal] = []
+        while len(read) < limit:
+            with translated():
+                rows = list(self._signals.find(found).sort("signal_id", 1).limit(limit))
+            read += legible_signals(rows)
+            if len(rows) < limit:
+                break
+            found["signal_id"] = {"$gt": rows[-1]["signal_id"]}
+        return read[:limit]
 
     def mark(self, signal_ids: Sequence[str]) -> None:
         """Mark as matched what woke a step, for the holder of its claim. On repeat: nothing.
@@ -145,7 +164,3 @@ class SignalInbox:
                 [{"$set": closed}],
                 hint=SIGNAL_ID_INDEX,
             )
-
-
-def _signal(row: Document) -> Signal:
-    return Signal.model_validate(row | {"generation": int(row["generation"])})

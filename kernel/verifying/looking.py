@@ -16,11 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from kernel.model import Signal
-from kernel.store import FactReader, InstanceScan, SignalInbox
-from kernel.store.reading import Read
+from kernel.store import FactReader, InstanceScan
+from kernel.store.reading import Read, ReadSignal
 from kernel.store.reading_resources import ResourceRead, ResourceReader
-from kernel.store.signals import PENDING
 from kernel.verifying.finding import Finding
 from kernel.verifying.instances import of_instance
 from kernel.verifying.resources import of_resource
@@ -44,12 +42,10 @@ class Verifier:
         self,
         reader: FactReader,
         scan: InstanceScan,
-        inbox: SignalInbox,
         resources: ResourceReader,
     ) -> None:
         self._reader = reader
         self._scan = scan
-        self._inbox = inbox
         self._resources = resources
 
     def verify(
@@ -79,7 +75,7 @@ class Verifier:
             yield from self._of_page(page)
             looked.counts["instances"] += len(page)
             on_page(looked)
-        for signals in _pages(self._inbox.pending_page, lambda one: one.signal_id, limit):
+        for signals in _pages(self._reader.pending, lambda one: one.place, limit):
             yield from self._of_signals(signals)
             looked.counts["signals"] += len(signals)
             on_page(looked)
@@ -100,13 +96,13 @@ class Verifier:
         still |= {_doubled(one, n) for one, n in times.items() if n > 1}
         yield from (finding for finding in dict.fromkeys(found) if finding in still)
 
-    def _of_signals(self, signals: Sequence[Signal]) -> Iterator[Finding]:
+    def _of_signals(self, signals: Sequence[ReadSignal]) -> Iterator[Finding]:
         found = self._judged(signals)
         if not found:
             return
-        known = self._inbox.get_all([finding.subject for finding in found])
-        pending = [signal for signal in known.values() if signal.status == PENDING]
-        still = set(self._judged(pending))
+        told = {finding.subject for finding in found}
+        suspects = [read for read in signals if str(read.signal_id) in told]
+        still = set(self._judged(self._reader.pending_again(suspects)))
         yield from (finding for finding in found if finding in still)
 
     def _of_resources(self, resources: Sequence[ResourceRead]) -> Iterator[Finding]:
@@ -117,11 +113,14 @@ class Verifier:
         still = {finding for read in again for finding in of_resource(read)}
         yield from (finding for finding in found if finding in still)
 
-    def _judged(self, signals: Sequence[Signal]) -> list[Finding]:
-        outlines = self._scan.outlines({signal.workflow_id for signal in signals})
+    def _judged(self, signals: Sequence[ReadSignal]) -> list[Finding]:
+        readable = [read.signal for read in signals if read.signal is not None]
+        outlines = self._scan.outlines({signal.workflow_id for signal in readable})
         return [
+            _unreadable(str(read.signal_id), read.fault) for read in signals if read.signal is None
+        ] + [
             finding
-            for signal in signals
+            for signal in readable
             if (outline := outlines.get(signal.workflow_id)) is not None
             for finding in of_signal(signal, outline.instance, outline.now)
         ]
@@ -146,7 +145,11 @@ def _pages(
 def _of_read(read: Read) -> list[Finding]:
     if read.instance is not None:
         return of_instance(read.instance)
-    return [Finding(subject=read.workflow_id, invariant=8, fact=f"cannot be read: {read.fault}")]
+    return [_unreadable(read.workflow_id, read.fault)]
+
+
+def _unreadable(subject: str, fault: str) -> Finding:
+    return Finding(subject=subject, invariant=8, fact=f"cannot be read: {fault}")
 
 
 def _doubled(workflow_id: str, times: int) -> Finding:
