@@ -30,7 +30,7 @@ from kernel.definition import Definition
 from kernel.engine.claims import HeldClaim, LiveClaim
 from kernel.engine.hinting import as_ms
 from kernel.engine.machine import Machine
-from kernel.errors import HintsUnavailable, StoreUnavailable, Unreadable
+from kernel.errors import HintsUnavailable, InvariantViolation, StoreUnavailable, Unreadable
 from kernel.model import WorkflowInstance
 from kernel.protocol import queueing
 from kernel.protocol.resources import Held, PermitOwner
@@ -105,6 +105,9 @@ class Passing:
             )
         except StoreUnavailable as exc:
             log.info("not known whether %s was claimed: %s", instance.workflow_id, exc)
+            return None
+        except InvariantViolation as exc:
+            log.error("%s cannot be claimed: %s", instance.workflow_id, exc)
             return None
         if stored is None:
             return None

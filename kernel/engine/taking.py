@@ -23,7 +23,13 @@ from kernel.definition import Definition
 from kernel.engine.claims import HeldClaim, LiveClaim
 from kernel.engine.hinting import as_ms
 from kernel.engine.machine import Machine
-from kernel.errors import HintsUnavailable, KernelError, StoreUnavailable, Unreadable
+from kernel.errors import (
+    HintsUnavailable,
+    InvariantViolation,
+    KernelError,
+    StoreUnavailable,
+    Unreadable,
+)
 from kernel.hints import Candidate, NoHints
 from kernel.protocol import owning
 from kernel.protocol.expressions import Changes
@@ -146,10 +152,14 @@ class Taker:
                 lease_ms=lease_ms, begins=begins,
             )  # fmt: skip
         [workflow_id] = wanted
-        stored = self._machine.store.claim(
-            workflow_id, fingerprints=fingerprints, token=secrets.token_hex(16), owner=owner,
-            lease_ms=lease_ms, begins=begins,
-        )  # fmt: skip
+        try:
+            stored = self._machine.store.claim(
+                workflow_id, fingerprints=fingerprints, token=secrets.token_hex(16), owner=owner,
+                lease_ms=lease_ms, begins=begins,
+            )  # fmt: skip
+        except InvariantViolation as exc:  # as a group tells it
+            log.error("%s cannot be claimed: %s", workflow_id, exc)
+            return {workflow_id: None}
         return {workflow_id: stored} if stored is not None else {}
 
     def _begins(self, queues: Sequence[str]) -> dict[str, Changes]:

@@ -5,7 +5,8 @@ by those tokens: the server compiles the statement once, however many it claims.
 gets lost is looked up by its token: nobody else writes it.
 
 Guarantees that a claim is granted on the database clock only, and only where it is due and of a
-definition served here. Leaves to others: who asks for whom (`kernel.engine.drain`).
+definition served here; and that a document the server refuses to change keeps no other from being
+claimed. Leaves to others: who asks for whom (`kernel.engine.drain`).
 """
 
 from __future__ import annotations
@@ -47,6 +48,11 @@ _HOLDERS_ANSWER_SECONDS: Final = 6.0
 #: Between two tries to read what a group was granted, seconds.
 _READ_PAUSES: Final = (0.05, 0.2, 0.5)
 _NO_BEGINS: Final[Mapping[str, Changes]] = {}
+#: Due instances tried one by one, at most, past one the server refuses to change; how long such
+#: ones are not tried again, seconds; and how many are remembered.
+_TRIED_PAST: Final = 50
+_REFUSED_SECONDS: Final = 60.0
+_REFUSED_KEPT: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,7 @@ class InstanceClaims:
         self._clock = clock
         self._instances = connection.collection(INSTANCES)
         self._first = _FirstStage({}, 0, [])
+        self._refused: dict[str, float] = {}
 
     def claim(
         self,
@@ -81,6 +88,9 @@ class InstanceClaims:
 
         `begins` maps fingerprints to what the same write does to the steps of an instance that is
         untouched (`kernel.protocol.first_wave`).
+
+        Raises:
+            InvariantViolation: the server refuses to change this document.
         """
         found = {"workflow_id": workflow_id, **self._due(fingerprints, lease_ms)}
         changes = owning.claim_changes(token, owner, lease_ms=lease_ms)
@@ -97,11 +107,45 @@ class InstanceClaims:
         lease_ms: int,
         begins: Mapping[str, Changes] = _NO_BEGINS,
     ) -> Stored | None:
-        """Take the claim of some due instance of these queues, without regard to priority."""
+        """Take the claim of some due instance of these queues, without regard to priority.
+
+        One whose document the server refuses to change is passed over and logged.
+        """
         found = {"queue": {"$in": list(queues)}, **self._due(fingerprints, lease_ms)}
+        if refused := self._refused_lately():
+            found["workflow_id"] = {"$nin": refused}
         changes = owning.claim_changes(token, owner, lease_ms=lease_ms)
         pipeline = self._claim_pipeline(changes, self._first_stage(begins))
-        return self._claim(found, token, pipeline, lease_ms, hint=QUEUE_INDEX)
+        try:
+            return self._claim(found, token, pipeline, lease_ms, hint=QUEUE_INDEX)
+        except InvariantViolation:
+            return self._claim_past(found, token, pipeline, lease_ms)
+
+    def _claim_past(
+        self, found: Filter, token: str, pipeline: Pipeline, lease_ms: int
+    ) -> Stored | None:
+        """Claim the first of those found that the server lets be changed; it does not say which."""
+        with translated():
+            query = self._instances.find(found, {"workflow_id": 1}, hint=QUEUE_INDEX)
+            ids = [row["workflow_id"] for row in query.limit(_TRIED_PAST)]
+        for workflow_id in ids:
+            one = {**found, "workflow_id": workflow_id}
+            try:
+                stored = self._claim(one, token, pipeline, lease_ms, hint=ID_INDEX)
+            except InvariantViolation as exc:
+                log.error("%s cannot be claimed: %s", workflow_id, exc)
+                self._refused[workflow_id] = time.monotonic() + _REFUSED_SECONDS
+                continue
+            if stored is not None:
+                return stored
+        return None
+
+    def _refused_lately(self) -> list[str]:
+        """Name those that are not tried again for a while, the latest of them if they are many."""
+        now = time.monotonic()
+        kept = [(wid, until) for wid, until in list(self._refused.items()) if until > now]
+        self._refused = dict(kept[-_REFUSED_KEPT:])
+        return list(self._refused)
 
     def claim_group(
         self,

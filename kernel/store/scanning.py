@@ -7,19 +7,22 @@ what is done about what is found (`kernel.reconcile`).
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from kernel.errors import NotFound
-from kernel.model import WorkflowInstance
+from kernel.model import Priority, WorkflowInstance
 from kernel.protocol import owning
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored
 from kernel.store.connection import Connection, Document, translated
 from kernel.store.legible import legible
 from kernel.store.schema import CLAIMABLE_INDEX, CREATED_INDEX, ID_INDEX, INSTANCES
+
+log: Final = logging.getLogger("baton.store")
 
 _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
 #: What the lanes need of an instance: far less than the instance.
@@ -28,6 +31,7 @@ _OF_A_STEP: Final = (
     *("status", "seq", "attempt", "recoveries", "depends_on", "not_before", "since"),
     *("blocked_on", "resume", "finished_at", "woken_by"),
 )
+_LANES: Final = frozenset(int(priority) for priority in Priority)
 #: Outlines are small: a page of them fits into one answer.
 _BATCH: Final = 1_000
 #: Pages looked at, at most, for one that is full of what can be read.
@@ -72,15 +76,26 @@ class InstanceScan:
         return due
 
     def due_claimable(self, *, limit: int, after: Cursor | None = None) -> list[dict[str, Any]]:
-        """Return what the lanes need of instances that may be claimed now."""
-        rows: list[dict[str, Any]] = []
-        with translated():
-            for status in _CLAIMABLE:
-                found = self._page({"status": status}, after)
-                query = self._instances.find(found, _HINT_FIELDS, hint=CLAIMABLE_INDEX)
-                rows.extend(query.sort([("claimable_time", 1), ("workflow_id", 1)]).limit(limit))
+        """Return what the lanes need of instances that may be claimed now.
+
+        Those that no lane could take are passed over and logged; fewer than `limit` are the last.
+        """
+        rows = [row for status in _CLAIMABLE for row in self._candidates(status, limit, after)]
         rows.sort(key=lambda row: (row["claimable_time"], row["workflow_id"]))
         return rows[:limit]
+
+    def _candidates(self, status: str, limit: int, after: Cursor | None) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        while True:
+            found = self._page({"status": status}, after)
+            with translated():
+                query = self._instances.find(found, _HINT_FIELDS, hint=CLAIMABLE_INDEX)
+                query.sort([("claimable_time", 1), ("workflow_id", 1)])
+                page = list(query.limit(limit))
+            rows += filter(_is_candidate, page)
+            if len(page) < limit or len(rows) >= limit:
+                return rows
+            after = (page[-1]["claimable_time"], page[-1]["workflow_id"])
 
     def outlines(self, workflow_ids: Collection[str]) -> dict[str, Outline]:
         """Return those of these instances that exist and can be read, by workflow_id."""
@@ -148,6 +163,8 @@ class InstanceScan:
 
     def _page(self, found: dict[str, Any], after: Cursor | None) -> dict[str, Any]:
         due: dict[str, Any] = {**found, **self._clock.is_past("claimable_time")}
+        # What is no date sorts before all dates, and no page would go on past it.
+        due["claimable_time"] = {"$type": "date"}
         if after is not None:
             moment, workflow_id = after
             due["claimable_time"] = {"$gte": moment}
@@ -156,6 +173,21 @@ class InstanceScan:
                 {"claimable_time": moment, "workflow_id": {"$gt": workflow_id}},
             ]
         return due
+
+
+def _is_candidate(row: Document) -> bool:
+    """Tell whether a lane can take it, by the fields the lanes need; log it if not."""
+    queue, lane = row.get("queue"), row.get("priority")
+    fault = ""
+    if not isinstance(queue, str) or not queue:
+        fault = f"its queue is {queue!r}"
+    elif not isinstance(lane, int) or isinstance(lane, bool) or lane not in _LANES:
+        fault = f"its priority is {lane!r}"
+    elif not isinstance(row["claimable_time"], datetime):
+        fault = f"its claimable_time is {row['claimable_time']!r}"
+    if fault:
+        log.error("passed over: %r stands in no lane: %s", row["workflow_id"], fault)
+    return not fault
 
 
 def _outlines(rows: Iterable[Document]) -> list[Outline]:
