@@ -40,6 +40,8 @@ log: Final = logging.getLogger("baton.engine")
 
 _UNKNOWN_TYPE_RETRY: Final = timedelta(seconds=5)
 _SILENT_HOLDER_RETRY: Final = timedelta(seconds=1)
+#: Looks into MongoDB, at most, for claims that can be read here.
+_LOOKS_PAST: Final = 50
 #: Definitions of a queue whose first wave travels with the claim: each makes the command longer.
 _BEGINS_MAX: Final = 8
 
@@ -93,7 +95,25 @@ class Taker:
         return []
 
     def take_from_store(self, queues: Sequence[str], count: int) -> list[HeldClaim]:
-        """Claim up to `count` due instances that need not stand in a lane."""
+        """Claim up to `count` due instances that need not stand in a lane.
+
+        Goes on past those that were claimed and cannot be read here, up to a bound.
+        """
+        held: list[HeldClaim] = []
+        for _ in range(_LOOKS_PAST):
+            wanted = count - len(held)
+            try:
+                taken = self._take_due(queues, wanted)
+            except StoreUnavailable:
+                if not held:
+                    raise
+                break  # those that are held run; they meet the outage by themselves
+            held += self._hold(taken)
+            if len(taken) < wanted or len(held) >= count:
+                break
+        return held
+
+    def _take_due(self, queues: Sequence[str], count: int) -> list[Stored]:
         fingerprints = list(self.served())
         taken: list[Stored] = []
         while fingerprints and len(taken) < count:
@@ -113,7 +133,7 @@ class Taker:
             if stored is None:
                 break
             taken.append(stored)
-        return self._hold(taken)
+        return taken
 
     def _claim(
         self, queue: str, candidates: Sequence[Candidate], fingerprints: list[str]
