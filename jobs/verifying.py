@@ -18,8 +18,9 @@ from jobs.services import quota
 from kernel import Finding, InstanceStatus, Kernel
 
 _PAGE = 500
-#: Status and round of an instance, None: there is none.
-Standing = tuple[InstanceStatus, int] | None
+#: Status and round of an instance, each None where this version does not know what stands there;
+#: None: there is no instance.
+Standing = tuple[InstanceStatus | None, int | None] | None
 #: Rounds of a job and what the ledger says of each.
 Rounds = Mapping[int, str]
 
@@ -38,10 +39,10 @@ def of_intent(status: str | None, number: int, standing: Standing) -> list[str]:
     match status, standing:
         case DispatchStatus.DISPATCHED, None:
             return [f"round {number} is dispatched and has no instance"]
-        case DispatchStatus.DISPATCHED, (_, known) if known < number:
+        case DispatchStatus.DISPATCHED, (_, int() as known) if known < number:
             return [f"round {number} is dispatched, its instance knows {known}"]
-        case DispatchStatus.WITHDRAWN, (instance_status, _) if not instance_status.is_terminal:
-            return [f"is withdrawn and its instance is {instance_status}"]
+        case DispatchStatus.WITHDRAWN, (InstanceStatus() as known, _) if not known.is_terminal:
+            return [f"is withdrawn and its instance is {known}"]
         case _:
             return []
 
@@ -52,10 +53,10 @@ def of_row(row: DispatchMixin, standing: Standing) -> list[str]:
     found = of_intent(row.dispatch_status, number, standing)
     status = getattr(row, row.dispatch_mapping.column)
     delivered = row.dispatch_status == DispatchStatus.DISPATCHED
-    over = standing is not None and standing[0].is_terminal and standing[1] == number
+    instance_status, known = standing or (None, None)
+    over = instance_status is not None and instance_status.is_terminal and known == number
     if delivered and over and status not in row.dispatch_mapping.terminal:
-        assert standing is not None
-        found.append(f"is {status} and its instance is {standing[0]}")
+        found.append(f"is {status} and its instance is {instance_status}")
     if (row.dispatch_next_at is None) != (row.dispatch_status not in _UNDELIVERED):
         found.append(f"is {row.dispatch_status} and its next turn is {row.dispatch_next_at}")
     return found

@@ -36,7 +36,7 @@ from jobs.models import ContentJob
 from jobs.models.content import OPEN_STATUSES
 from jobs.runtime import get_kernel
 from jobs.services import content, deleting
-from kernel import Priority, Unavailable, WorkflowInstance
+from kernel import Priority, Unavailable, Unreadable, WorkflowInstance
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ class JobView(APIView):
 
 
 def _instance(job: ContentJob) -> tuple[WorkflowInstance | None, bool]:
-    """Ask the kernel; the second value is False when it did not answer.
+    """Ask the kernel; the second value is False when it did not answer, or could not read it.
 
     The request path's breaker is asked first, so that readers do not wait one after another.
     """
@@ -158,6 +158,10 @@ def _instance(job: ContentJob) -> tuple[WorkflowInstance | None, bool]:
     except Unavailable as error:
         relay.breaker.failed()
         log.warning("workflow store unavailable: %s", error)
+        return None, False
+    except Unreadable as error:
+        relay.breaker.succeeded()
+        log.error("job %s is shown without its workflow: %s", job.pk, error)
         return None, False
     relay.breaker.succeeded()
     return instance, True

@@ -12,10 +12,11 @@ from kernel import limits
 from kernel.config import KernelConfig
 from kernel.errors import NotFound, UsageError
 from kernel.explaining import Explanation, Place, Progress, explain
-from kernel.model import InstanceStatus, WorkflowInstance
+from kernel.model import WorkflowInstance
 from kernel.protocol.starting import workflow_id_of
 from kernel.runtime.wiring import Parts
 from kernel.store import FactReader, WorkerBeat
+from kernel.store.reading import Standing
 from kernel.store.reading_resources import ResourceReader
 from kernel.verifying import Finding, Looked, Verifier
 
@@ -132,15 +133,17 @@ class Inspecting:
         verifier = Verifier(FactReader(connection), self._parts.scan, resources)
         return verifier.verify(limit=limit, sample=sample, on_page=on_page)
 
-    def rounds_of(self, biz_keys: Collection[str]) -> dict[str, tuple[InstanceStatus, int]]:
+    def rounds_of(self, biz_keys: Collection[str]) -> dict[str, Standing]:
         """Return (status, round) of those instances that exist, by biz_key; one read for all.
+
+        Of one that this version cannot read too: None stands for what it does not know.
 
         Raises:
             StoreUnavailable: no answer.
         """
-        outlines = self._parts.scan.outlines([workflow_id_of(key) for key in biz_keys])
-        found = (outline.instance for outline in outlines.values())
-        return {one.biz_key: (one.status, one.fencing_token) for one in found}
+        keys = {workflow_id_of(key): key for key in biz_keys}
+        found = FactReader(self._parts.connection).rounds(keys)
+        return {keys[workflow_id]: standing for workflow_id, standing in found.items()}
 
     def progress(self, *, timeout: float | None = None) -> Progress:
         """Tell whether work goes on: what has waited longest, and when somebody last took a claim.

@@ -11,15 +11,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kernel.errors import Unreadable
-from kernel.model import Signal, WorkflowInstance
+from kernel.model import InstanceStatus, Signal, WorkflowInstance
 from kernel.store.codec import from_stored
 from kernel.store.connection import Connection, Document, translated
 from kernel.store.legible import instance_of, signal_of
 from kernel.store.schema import INSTANCES, SIGNALS
 from kernel.store.signals import PENDING
 
+_STATUSES: Final = [status.value for status in InstanceStatus]
 #: Unique indexes on which an invariant rests, by collection.
 _UNIQUE: Final = {INSTANCES: ("workflow_id", "biz_key"), SIGNALS: ("signal_id",)}
+
+
+#: Status and round of an instance; None where this version does not know what stands there.
+Standing = tuple[InstanceStatus | None, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,13 @@ class FactReader:
             rows = list(self._instances.aggregate([{"$sample": {"size": count}}]))
         return list({one.workflow_id: one for one in map(_read, rows)}.values())
 
+    def rounds(self, workflow_ids: Collection[str]) -> dict[str, Standing]:
+        """Return status and round of those that exist, whatever else stands in them."""
+        fields = {"workflow_id": 1, "status": 1, "fencing_token": 1}
+        with translated():
+            rows = self._instances.find({"workflow_id": {"$in": list(workflow_ids)}}, fields)
+            return {row["workflow_id"]: _standing(row) for row in rows}
+
     def again(self, workflow_ids: Collection[str]) -> list[Read]:
         """Return these instances as no failover can undo them."""
         majority = self._connection.majority(INSTANCES)
@@ -107,6 +119,12 @@ class FactReader:
 
 def _is_among(field: str, keys: Sequence[Any]) -> bool:
     return any([name for name, _ in key] == [field] for key in keys)
+
+
+def _standing(row: Document) -> Standing:
+    status, number = row.get("status"), row.get("fencing_token")
+    known = InstanceStatus(status) if status in _STATUSES else None
+    return known, int(number) if isinstance(number, int) else None
 
 
 def _read(row: Document) -> Read:

@@ -70,6 +70,25 @@ def test_a_row_that_contradicts_its_instance_or_ledger_is_found(
     assert ready.pk in told
 
 
+@pytest.mark.parametrize(
+    "newer", [{"waits": [{"step": "fetch", "kind": "dream"}]}, {"status": "paused"}]
+)
+def test_an_instance_that_cannot_be_read_is_told_as_that_and_not_as_absent(
+    ready: ContentJob, mongo_client: MongoClient[Any], serving: Kernel, newer: dict[str, Any]
+) -> None:
+    database = mongo_client[serving.config.database]
+    update = {"q": {"biz_key": ready.dispatch_biz_key}, "u": {"$set": newer}}
+    database.command(
+        {"update": "workflow_instances", "updates": [update], "bypassDocumentValidation": True}
+    )
+    status, told = verify()
+    assert status == 1
+    assert "cannot be read" in told
+    assert "has no instance" not in told
+    force(ready, dispatch_fencing_token=2)
+    assert "its instance knows 1" in verify()[1]
+
+
 def test_a_withdrawn_row_whose_instance_runs_is_found(kernel: Kernel) -> None:
     job = new_job()
     kernel.start_or_resume(
