@@ -7,6 +7,7 @@ from typing import Final
 
 from kernel.engine.handing_on import HandingOn
 from kernel.engine.hinting import HintWriter
+from kernel.errors import InvariantViolation, Unreadable
 from kernel.protocol import owning
 from kernel.store import InstanceStore
 
@@ -26,12 +27,23 @@ def free_claim(
 
     `culprit` names the step its death is blamed on; without one, every running step is suspected,
     with `NOBODY` none is.
-    On repeat: it has moved on, nothing happens.
+    On repeat: it has moved on, nothing happens. What cannot be read here, or changed, is left to
+    its lease: the dead one's other claims are not to blame.
 
     Raises:
         StoreUnavailable: not known; try again.
     """
     handing_on.release_claims([token])
+    try:
+        return _free(store, hints, workflow_id, token, culprit)
+    except (Unreadable, InvariantViolation) as exc:
+        log.error("claim of a dead child left to its lease: %s", exc)
+        return False
+
+
+def _free(
+    store: InstanceStore, hints: HintWriter, workflow_id: str, token: str, culprit: str | None
+) -> bool:
     stored = store.read(workflow_id)
     if stored is None or stored.instance.claim_token != token:
         return False

@@ -14,7 +14,13 @@ from kernel import limits
 from kernel.definition import Plan, Registry
 from kernel.engine.hinting import HintWriter
 from kernel.engine.placing import place_due
-from kernel.errors import InvariantViolation, StoreUnavailable, UnknownWorkflow
+from kernel.errors import (
+    InvariantViolation,
+    KernelError,
+    StoreUnavailable,
+    UnknownWorkflow,
+    Unreadable,
+)
 from kernel.model import Priority
 from kernel.protocol import starting
 from kernel.protocol.starting import Start
@@ -50,6 +56,7 @@ class Publisher:
         Raises:
             UnknownWorkflow: the plan is not registered here.
             InvalidValue: biz_key, fencing_token, priority or input cannot be kept.
+            Unreadable: its instance exists, and holds what this version does not know.
             StoreUnavailable: MongoDB did not answer; repeating is safe.
         """
         self._check_plan(plan)
@@ -67,16 +74,26 @@ class Publisher:
         Raises:
             UnknownWorkflow: the plan is not registered here.
             InvalidValue: an item cannot be kept; the message names its index, nothing was written.
+            Unreadable, InvariantViolation: what stands in an instance; all others are registered.
             StoreUnavailable: MongoDB did not answer; repeating is safe.
         """
         self._check_plan(plan)
         rounds = [checked_item(plan, number, item) for number, item in enumerate(items)]
         answers: list[StartResult] = []
+        refused: list[KernelError] = []
         for begin in range(0, len(rounds), limits.PAGE_WRITES):
-            answers += self._start_page(plan, rounds[begin : begin + limits.PAGE_WRITES])
+            page = rounds[begin : begin + limits.PAGE_WRITES]
+            try:
+                answers += self._start_page(plan, page, refused)
+            except InvariantViolation as exc:  # the others of its page are stored
+                refused.append(exc)
+        if refused:
+            raise refused[0]
         return answers
 
-    def _start_page(self, plan: Plan, rounds: Sequence[Round]) -> list[StartResult]:
+    def _start_page(
+        self, plan: Plan, rounds: Sequence[Round], refused: list[KernelError]
+    ) -> list[StartResult]:
         created = self._instances.create_all([each.changes(plan) for each in rounds])
         new = [None if one is None else (one.instance, one.now) for one in created]
         place_due(self._hints, filter(None, new))
@@ -89,7 +106,12 @@ class Publisher:
         for each, one in zip(rounds, new, strict=True):
             if one is None:
                 # Once only: an earlier item of this page may have changed what was read.
-                answers.append(self._answer(plan, each, existing.pop(each.workflow_id, None)))
+                try:
+                    answer = self._answer(plan, each, existing.pop(each.workflow_id, None))
+                except (Unreadable, InvariantViolation) as exc:
+                    refused.append(exc)
+                else:
+                    answers.append(answer)
             else:
                 answers.append(StartResult.of(one[0], Start.CREATED))
         return answers

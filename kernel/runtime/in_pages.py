@@ -33,6 +33,8 @@ class InPages:
         Raises:
             UnknownWorkflow: the plan is not registered here.
             InvalidValue: an item cannot be kept: nothing was written, and the message names it.
+            Unreadable: an item's instance exists, and holds what this version does not know: all
+                others have been registered.
             StoreUnavailable: no answer; repeating is safe.
         """
         with self._parts.connection.bounded(timeout):

@@ -89,6 +89,7 @@ class Kernel(InPages, Inspecting, Hosting):
 
         Raises:
             UnknownWorkflow, InvalidValue: the call is wrong, nothing was written.
+            Unreadable: its instance exists, and holds what this version does not know.
             StoreUnavailable: no answer; repeating is safe.
         """
         with self._parts.connection.bounded(timeout):

@@ -3,8 +3,10 @@
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from pymongo import MongoClient
 
 from kernel import Definition, InstanceStatus, Kernel, StepStatus
 from kernel.keeper import ClaimSlots, Keeper, keeper
@@ -101,6 +103,24 @@ def test_a_dead_childs_claim_is_freed_and_all_its_steps_are_suspected(
     after = ended(own_kernel, left.workflow_id)
     assert after.status is InstanceStatus.COMPLETED
     assert [after.steps[name].attempt for name in ("left", "right")] == [2, 2]
+
+
+def test_a_claim_that_cannot_be_read_keeps_no_other_of_its_dead_child_held(
+    own_kernel: Kernel, slots: ClaimSlots, keep: Keep, held: Held,
+    mongo_client: MongoClient[Any], mongo_db_name: str,
+) -> None:  # fmt: skip
+    instances = mongo_client[mongo_db_name]["workflow_instances"]
+    keep()
+    with child() as process:
+        first, second = held("dead:1"), held("dead:2")
+        found = {"workflow_id": first.workflow_id}
+        instances.update_one(found, {"$set": {"error": "of a newer shape"}})
+        slots.publish(0, identity(process), [first, second])
+        _kill(process, is_reaped=True)
+        eventually(lambda: is_free(own_kernel, second.workflow_id), 5, "never freed")
+    left = instances.find_one(found)
+    assert left is not None
+    assert left["claim_token"] == first.token
 
 
 def _kill(process: subprocess.Popen[bytes], is_reaped: bool) -> float:
