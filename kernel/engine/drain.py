@@ -23,7 +23,7 @@ from kernel.engine.running import run_claim
 from kernel.engine.taking import Taker
 from kernel.errors import HintsUnavailable
 from kernel.protocol.resources import PermitOwner
-from kernel.store.waiters import Standing
+from kernel.store.standing import Standing
 
 #: Pauses between two looks for more while some slots are free and others are at work, seconds.
 _LOOK_FIRST: Final = 0.1

@@ -26,7 +26,7 @@ from kernel import limits
 from kernel.protocol import queueing
 from kernel.protocol.resources import ResourceState
 from kernel.store import CapacityStore, Waiters
-from kernel.store.waiters import Standing
+from kernel.store.standing import Standing
 
 _FIRST_MS = 1000 * limits.RESERVATION_SECONDS
 

@@ -31,7 +31,7 @@ from kernel.hints import Candidate
 from kernel.protocol import queueing
 from kernel.protocol.resources import Held, PermitOwner, ResourceState
 from kernel.store import CapacityStore, Leaving, PermitGroups, Waiters
-from kernel.store.waiters import Standing
+from kernel.store.standing import Standing
 
 log: Final = logging.getLogger("baton.capacity")
 
@@ -199,7 +199,8 @@ class HandingOn:
         # One that has a place and is not due yet is being handed on to this very moment.
         free = [waiter for waiter in standing if waiter.workflow_id not in state.reserved]
         if not standing:
-            if state.line:
+            # One that this version cannot read stands there all the same.
+            if state.line and self._waiters.is_empty(resource):
                 self._store.clear_line(resource, state.line)
             return 0
         chosen = self._chosen(state, free, places)

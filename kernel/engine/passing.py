@@ -35,7 +35,7 @@ from kernel.model import WorkflowInstance
 from kernel.protocol import queueing
 from kernel.protocol.resources import Held, PermitOwner
 from kernel.store.legible import instance_of
-from kernel.store.waiters import Standing
+from kernel.store.standing import Standing
 
 log: Final = logging.getLogger("baton.capacity")
 

@@ -104,6 +104,7 @@ class Inspecting:
         permits, name = self._parts.permits, blocked.resources[0]
         position = permits.waiters.position(
             name,
+            workflow_id=instance.workflow_id,
             priority=int(instance.priority),
             since=blocked.since,
             limit=limits.RESOURCES_LISTED,

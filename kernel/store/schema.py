@@ -24,6 +24,7 @@ CAPACITY: Final = "workflow_capacity"
 _WORKER_TTL_SECONDS: Final = 600
 
 _NAMESPACE_EXISTS: Final = 48
+_INDEX_NOT_FOUND: Final = 27
 
 #: Used by hint wherever both claimable indexes fit, so that the planner cannot take the wider one.
 QUEUE_INDEX: Final = "status_queue_claimable_time"
@@ -31,8 +32,10 @@ CLAIMABLE_INDEX: Final = "status_claimable_time_id"
 ID_INDEX: Final = "workflow_id"
 SIGNAL_ID_INDEX: Final = "signal_id"
 CREATED_INDEX: Final = "created_at_id"
-#: The line of a resource: best lane first, then longest wait.
-BLOCKED_INDEX: Final = "blocked_on"
+#: The line of a resource: best lane first, then longest wait, then who was registered first.
+BLOCKED_INDEX: Final = "blocked_on_id"
+#: Indexes of earlier versions, which no query asks for any more.
+_DROPPED: Final = ("blocked_on",)
 
 _VALIDATOR: Final[dict[str, Any]] = {
     "$jsonSchema": {
@@ -75,6 +78,7 @@ _INDEXES: Final = [
             ("blocked_on.resources", ASCENDING),
             ("priority", ASCENDING),
             ("blocked_on.since", ASCENDING),
+            ("_id", ASCENDING),
         ],
         name=BLOCKED_INDEX,
         partialFilterExpression={"blocked_on.resources": {"$exists": True}},
@@ -112,6 +116,8 @@ def ensure_schema(connection: Connection) -> None:
                 _create(connection, name)
         connection.database.command("collMod", INSTANCES, validator=_VALIDATOR)
         connection.collection(INSTANCES).create_indexes(_INDEXES)
+        for name in _DROPPED:
+            _drop_index(connection, name)
         connection.collection(SIGNALS).create_indexes(_SIGNAL_INDEXES)
         connection.collection(CAPACITY).create_indexes(_CAPACITY_INDEXES)
         connection.collection(WORKERS).create_index(
@@ -126,4 +132,12 @@ def _create(connection: Connection, name: str) -> None:
         return  # it exists by now: another process was faster
     except OperationFailure as exc:
         if exc.code != _NAMESPACE_EXISTS:
+            raise
+
+
+def _drop_index(connection: Connection, name: str) -> None:
+    try:
+        connection.collection(INSTANCES).drop_index(name)
+    except OperationFailure as exc:
+        if exc.code != _INDEX_NOT_FOUND:
             raise

@@ -1,13 +1,18 @@
 """The line of a resource: instances put off for its permits, best lane first, then longest wait.
 
 The line lives in the instances' `blocked_on`, so it survives Redis. Handed on, an instance is due
-and no longer offered anything; refused again, it stands where it stood.
+and no longer offered anything; refused again, it stands where it stood. Of one lane and moment,
+who was registered first stands first.
+
+Guarantees that a look at the front costs the same however long the line is, and that one that
+cannot be read is passed over and logged, hides nobody behind it, and still stands there. Leaves to
+others: whose turn it is (`kernel.engine.handing_on`), what can be read (`kernel.store.standing`).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -16,39 +21,17 @@ from pymongo import UpdateOne
 from kernel.model import InstanceStatus
 from kernel.protocol.commit import Commit
 from kernel.store.clock import StoreClock
-from kernel.store.codec import from_stored
 from kernel.store.compiling import compile_guard, compile_stages
 from kernel.store.connection import Connection, Document, translated
 from kernel.store.schema import BLOCKED_INDEX, INSTANCES
+from kernel.store.standing import READABLE, Standing, read, told
 
-_ORDER: Final = {"priority": 1, "blocked_on.since": 1}
+log: Final = logging.getLogger("baton.store")
+
+#: Ids ascend where one process registered a page at one moment.
+_ORDER: Final = {"priority": 1, "blocked_on.since": 1, "_id": 1}
 _LARGE_BYTES: Final = 32 * 1024
 _UNLESS_LARGE: Final = {"$cond": [{"$lt": [{"$bsonSize": "$$ROOT"}, _LARGE_BYTES]}, "$$ROOT", None]}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """An instance in a line: what handing on to it needs to know.
-
-    `steps` are those put off because of this resource (none: the workflow itself), `needs` all
-    resources the first of them needs at once.
-    """
-
-    workflow_id: str
-    queue: str
-    priority: int
-    revision: int
-    since: datetime
-    started: datetime
-    step: str | None
-    steps: tuple[str, ...]
-    needs: frozenset[str]
-    #: Which resources it waits for; whether those steps need the same ones, and nothing else of the
-    #: instance has a time at which it goes on.
-    resources: tuple[str, ...] = ()
-    is_plain: bool = False
-    #: The instance whole, as stored, where it was asked for and is not large.
-    document: Document | None = None
 
 
 class Waiters:
@@ -89,17 +72,30 @@ class Waiters:
             )
         return found is not None
 
-    def position(self, resource: str, *, priority: int, since: datetime, limit: int) -> int:
-        """Return a place in the line, from 1, counting up to `limit`."""
-        ahead = {
-            "$or": [
-                {"priority": {"$lt": priority}},
-                {"priority": priority, "blocked_on.since": {"$lt": since}},
-            ]
-        }
+    def is_empty(self, resource: str) -> bool:
+        """Tell whether nobody stands there that `first` looks at, readable or not."""
+        not_yet = {"$expr": {"$gt": ["$claimable_time", self._clock.now()]}}
         with translated():
-            count = self._instances.count_documents({**_in_line(resource), **ahead}, limit=limit)
-        return 1 + count
+            found = self._instances.find_one(
+                {**_in_line(resource), **not_yet}, {"_id": 1}, hint=BLOCKED_INDEX
+            )
+        return found is None
+
+    def position(
+        self, resource: str, *, workflow_id: str, priority: int, since: datetime, limit: int
+    ) -> int:
+        """Return the place of a waiter in the line as `shown` tells it, counting up to `limit`."""
+        ahead: list[dict[str, Any]] = [
+            {"priority": {"$lt": priority}},
+            {"priority": priority, "blocked_on.since": {"$lt": since}},
+        ]
+        with translated():
+            own = self._instances.find_one({"workflow_id": workflow_id}, {"_id": 1})
+            if own is not None:
+                tied = {"priority": priority, "blocked_on.since": since}
+                ahead.append({**tied, "_id": {"$lt": own["_id"]}})
+            found = {**_in_line(resource), **READABLE, "$or": ahead}
+            return 1 + self._instances.count_documents(found, limit=limit, hint=BLOCKED_INDEX)
 
     def move(self, commit: Commit) -> bool:
         """Let a waiter stand in another line; False: it has moved on meanwhile."""
@@ -141,25 +137,38 @@ class Waiters:
         last = ""
         with translated():
             while len(names) < limit:
-                row = self._instances.find_one(
-                    {"blocked_on.resources": {"$gt": last}},
-                    {"blocked_on.resources": 1},
-                    hint=BLOCKED_INDEX,
+                key = self._instances.find_one(
+                    {"blocked_on.resources": {"$gt": last}}, hint=BLOCKED_INDEX, return_key=True
                 )
-                if row is None:
+                if key is None:
                     break
-                last = min(name for name in row["blocked_on"]["resources"] if name > last)
+                last = key["blocked_on.resources"]
                 names.append(last)
         return names
 
     def _standing(
         self, resource: str, limit: int, also: dict[str, Any], *, whole: bool = False
     ) -> list[Standing]:
-        is_ours = {"$in": [resource, {"$ifNull": ["$$s.v.blocked_on.resources", []]}]}
+        rows = self._rows(resource, limit, also, whole=whole)
+        standing, faults = read(rows)
+        if faults:
+            log.error("passed over in the line of %s: %s", resource, told(faults))
+            # Only now, since telling them apart in the database costs every look.
+            if len(rows) == limit:
+                rows = self._rows(resource, limit, {"$and": [also, READABLE]}, whole=whole)
+                standing, _ = read(rows)
+        return standing
+
+    def _rows(
+        self, resource: str, limit: int, also: dict[str, Any], *, whole: bool
+    ) -> list[Document]:
+        waits_for = "$$s.v.blocked_on.resources"
+        is_ours = {"$and": [{"$isArray": waits_for}, {"$in": [resource, waits_for]}]}
         of_all = {"$objectToArray": "$steps"}
         steps = {"$filter": {"input": of_all, "as": "s", "cond": is_ours}}
         has_time = {"$gt": ["$$s.v.not_before", None]}
         timed = {"$filter": {"input": of_all, "as": "s", "cond": has_time}}
+        put_off = {"k": "$$s.k", "needs": "$$s.v.blocked_on.needs"}
         found: list[dict[str, Any]] = [
             {"$match": {**_in_line(resource), **also}},
             {"$sort": _ORDER},
@@ -171,19 +180,12 @@ class Waiters:
                     "round_started_at": 1,
                     "timed": {"$size": timed},
                     **({"document": _UNLESS_LARGE} if whole else {}),
-                    "put_off": {
-                        "$map": {
-                            "input": steps,
-                            "as": "s",
-                            "in": {"k": "$$s.k", "needs": "$$s.v.blocked_on.needs"},
-                        }
-                    },
+                    "put_off": {"$map": {"input": steps, "as": "s", "in": put_off}},
                 }
             },
         ]
         with translated():
-            rows = list(self._instances.aggregate(found, hint=BLOCKED_INDEX))
-        return [_as_standing(row) for row in rows]
+            return list(self._instances.aggregate(found, hint=BLOCKED_INDEX))
 
 
 def _in_line(resource: str) -> dict[str, Any]:
@@ -192,23 +194,3 @@ def _in_line(resource: str) -> dict[str, Any]:
         "status": InstanceStatus.RUNNING.value,
         "claim_token": None,
     }
-
-
-def _as_standing(row: dict[str, Any]) -> Standing:
-    blocked = row["blocked_on"]
-    steps = row["put_off"]
-    needs = steps[0].get("needs") if steps else blocked.get("needs")
-    return Standing(
-        workflow_id=row["workflow_id"],
-        queue=row["queue"],
-        priority=int(row["priority"]),
-        revision=int(row["revision"]),
-        since=blocked["since"],
-        started=row["round_started_at"],
-        step=blocked.get("step"),
-        steps=tuple(step["k"] for step in steps),
-        needs=frozenset(needs or ()),
-        resources=tuple(blocked["resources"]),
-        is_plain=row["timed"] == len(steps) and all(s.get("needs") == needs for s in steps),
-        document=from_stored(row["document"]) if row.get("document") else None,
-    )

@@ -1,12 +1,14 @@
 """Every query that runs all day is answered from an index, bounded and already in order."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from pymongo import MongoClient
 
-from kernel import ActivityContext, Sleep
+from kernel import ActivityContext, Sleep, Step
+from kernel.publish import StartItem
 from kernel.store import InstanceScan
 from kernel.store.connection import Connection
 from kernel.testing import TimeShift, run_until_idle
@@ -98,6 +100,71 @@ def test_no_command_of_a_workflows_life_scans_or_sorts(
         for each in scans:
             assert _is_bounded(each["indexBounds"]), (each["indexBounds"], command)
     assert explained >= (6 if with_redis else 7)
+
+
+def test_a_look_at_a_line_reads_no_more_than_it_shows(
+    make_kernel: MakeKernel,
+    commands: CommandLog,
+    mongo_client: MongoClient[dict[str, Any]],
+    mongo_db_name: str,
+) -> None:
+    of = definition("test.line", {"a": Step(work, traffic_resource="psp")})
+    kernel = make_kernel(of, with_redis=False)
+    kernel.capacity.pause("psp")
+    kernel.start_many(of.plan, [StartItem(f"k{n}") for n in range(40)])
+    kernel.drain([QUEUE])
+    [*_, last] = kernel.capacity.status("psp").waiters
+    waiters = kernel._parts.permits.waiters
+    commands.clear()
+    assert len(waiters.first("psp", limit=3)) == len(waiters.shown("psp", limit=3)) == 3
+    waiters.is_anybody_ahead("psp", priority=2, since=last.since)
+    assert not waiters.is_empty("psp")
+    place: dict[str, Any] = {
+        "workflow_id": last.workflow_id,
+        "priority": int(last.priority),
+        "since": last.since,
+    }
+    assert waiters.position("psp", **place, limit=3) == 4, "it counts up to the limit"
+    assert waiters.waited_for(limit=1) == ["psp"]
+    asked_of_the_line = asked(commands)
+    assert len(asked_of_the_line) == 7, "the position needs an id first"
+    for command in asked_of_the_line:
+        answer = mongo_client[mongo_db_name].command("explain", command, verbosity="executionStats")
+        told = {k: v for k, v in answer.items() if k != "command"}
+        kinds = {stage["stage"] for stage in stages(told)}
+        assert not kinds & {"COLLSCAN", "SORT"}, command
+        examined = max(_of_all("totalDocsExamined", told))
+        assert examined <= 3, (examined, command)
+
+
+@pytest.mark.parametrize("processes", [1, 4])
+def test_the_index_of_an_earlier_line_goes_with_an_upgrade(
+    make_kernel: MakeKernel,
+    mongo_client: MongoClient[dict[str, Any]],
+    mongo_db_name: str,
+    processes: int,
+) -> None:
+    kernel = make_kernel()
+    instances = mongo_client[mongo_db_name]["workflow_instances"]
+    before = instances.index_information()
+    instances.drop_index("blocked_on_id")
+    instances.create_index(
+        {"blocked_on.resources": 1, "priority": 1, "blocked_on.since": 1},
+        name="blocked_on",
+        partialFilterExpression={"blocked_on.resources": {"$exists": True}},
+    )
+    with ThreadPoolExecutor(processes) as pool:
+        for made in [pool.submit(kernel.ensure_schema) for _ in range(processes)]:
+            made.result()
+    assert instances.index_information() == before
+
+
+def _of_all(name: str, told: Any) -> Iterator[int]:
+    """Yield a figure wherever an explained command tells it."""
+    if isinstance(told, dict):
+        yield from (value for key, value in told.items() if key == name)
+    for part in told.values() if isinstance(told, dict) else told if isinstance(told, list) else ():
+        yield from _of_all(name, part)
 
 
 def _is_bounded(bounds: dict[str, list[str]]) -> bool:
