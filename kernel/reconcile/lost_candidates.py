@@ -7,6 +7,8 @@ should look. Pushing is harmless to repeat, so nothing needs to be known about t
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 from kernel.engine.hinting import HintWriter, as_ms
@@ -29,7 +31,7 @@ def push_lost_candidates(
 ) -> Turn:
     """Push up to `limit` due instances into their lanes, going on where the last run stopped."""
     stopped = leases.cursor(duty, PART)
-    after: Cursor | None = (stopped["time"], stopped["workflow_id"]) if stopped else None
+    after = _place(stopped)
     rows = scan.due_claimable(limit=limit, after=after)
     by_queue: dict[str, list[Candidate]] = defaultdict(list)
     for row in rows:
@@ -43,3 +45,13 @@ def push_lost_candidates(
     for queue in by_queue:
         hints.ring(queue)
     return Turn(lost, is_full=last is not None)
+
+
+def _place(stopped: object) -> Cursor | None:
+    """Return where to go on; what another version left, or a hand, means the beginning."""
+    if not isinstance(stopped, Mapping):
+        return None
+    moment, workflow_id = stopped.get("time"), stopped.get("workflow_id")
+    if isinstance(moment, datetime) and isinstance(workflow_id, str):
+        return moment, workflow_id
+    return None

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import pymongo
-from bson.codec_options import CodecOptions
+from bson.codec_options import CodecOptions, DatetimeConversion
 from pymongo import errors as driver
 from pymongo.collection import Collection
 from pymongo.database import Database
@@ -55,6 +55,7 @@ class Connection:
             self.client: pymongo.MongoClient[Document] = pymongo.MongoClient(
                 url,
                 tz_aware=True,
+                datetime_conversion="DATETIME_AUTO",
                 retryWrites=True,
                 w="majority",
                 journal=True,
@@ -66,7 +67,11 @@ class Connection:
             )
         except (driver.ConfigurationError, driver.InvalidURI, ValueError) as exc:
             raise UsageError(f"mongo_url is not usable: {exc}") from exc
-        options: CodecOptions[Document] = CodecOptions(tz_aware=True)
+        # A date beyond Python's is a value of its own, which the model refuses: it must make its
+        # document unreadable, and not the whole answer it came in.
+        options: CodecOptions[Document] = CodecOptions(
+            tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_AUTO
+        )
         self.database: Database[Document] = self.client.get_database(
             database,
             codec_options=options,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from kernel import limits
 from kernel.model import InstanceStatus
 from kernel.store.clock import StoreClock
 from kernel.store.connection import Connection, Document, translated
@@ -79,7 +80,9 @@ class ResourceReader:
             {"workflow_id": 1, "claim_token": 1, "updated_at": 1},
         )
         return {
-            row["workflow_id"]: Claim(token=row.get("claim_token"), updated_at=row["updated_at"])
+            row["workflow_id"]: Claim(
+                token=row.get("claim_token"), updated_at=_moment(row.get("updated_at"))
+            )
             for row in found
         }
 
@@ -93,6 +96,11 @@ class ResourceReader:
             "claim_token": None,
         }
         return self._instances.count_documents(waits, limit=1)
+
+
+def _moment(value: object) -> datetime:
+    """Return when something was written; where that cannot be read, nothing is held against it."""
+    return value if isinstance(value, datetime) else limits.FAR_FUTURE
 
 
 def _named(row: Document) -> Sequence[str]:

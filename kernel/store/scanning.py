@@ -10,7 +10,7 @@ import itertools
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from kernel.errors import NotFound
@@ -31,6 +31,8 @@ _OF_A_STEP: Final = (
     *("status", "seq", "attempt", "recoveries", "depends_on", "not_before", "since"),
     *("blocked_on", "resume", "finished_at", "woken_by"),
 )
+#: Dates before it nobody here can read.
+_FIRST_DATE: Final = datetime.min.replace(tzinfo=UTC)
 _LANES: Final = frozenset(int(priority) for priority in Priority)
 #: Outlines are small: a page of them fits into one answer.
 _BATCH: Final = 1_000
@@ -110,6 +112,7 @@ class InstanceScan:
         with translated():
             for status in _CLAIMABLE:
                 due = self._page({"status": status, **found}, None)
+                due["claimable_time"] = {"$gte": _FIRST_DATE}
                 query = self._instances.find(due, {"claimable_time": 1}, hint=CLAIMABLE_INDEX)
                 rows = query.sort([("claimable_time", 1), ("workflow_id", 1)]).limit(1)
                 moments.extend(row["claimable_time"] for row in rows)
@@ -152,7 +155,7 @@ class InstanceScan:
         last = self._instances.find_one({"workflow_id": workflow_id}, {"created_at": 1})
         if last is None:
             raise NotFound(f"no workflow instance {workflow_id!r} to go on after")
-        created = last["created_at"]
+        created = last.get("created_at")
         return {
             "created_at": {"$lte": created},
             "$or": [

@@ -6,15 +6,18 @@ Guarantees that a beat is judged on the database's clock. Leaves to others when 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from kernel import limits
 from kernel.store.clock import StoreClock
 from kernel.store.connection import Connection, translated
 from kernel.store.schema import WORKERS
+
+log: Final = logging.getLogger("baton.store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,21 +94,34 @@ class WorkerBeats:
         return any(one.fingerprint == fingerprint for beat in seen for one in beat.served)
 
     def seen(self, *, within_seconds: float) -> list[WorkerBeat]:
-        """Return the workers heard of within that time, by owner."""
+        """Return the workers heard of within that time, by owner.
+
+        A beat this version cannot read is passed over and logged.
+        """
         since = self._clock.now(-int(within_seconds * 1000))
         with translated():
             rows = list(self._workers.find({"$expr": {"$gte": ["$beat_at", since]}}).sort("_id", 1))
-        return [_beat(row) for row in rows]
+        return [beat for row in rows if (beat := _beat(row)) is not None]
 
 
-def _beat(row: dict[str, Any]) -> WorkerBeat:
-    return WorkerBeat(
-        owner=row["_id"],
-        queues=tuple(row["queues"]),
-        served=tuple(Served(one["type"], one["fingerprint"]) for one in row["served"]),
-        children=row["children"],
-        claims=row["claims"],
-        stopping=row["stopping"],
-        claimed_at=row.get("claimed_at"),
-        beat_at=row["beat_at"],
-    )
+def _beat(row: dict[str, Any]) -> WorkerBeat | None:
+    try:
+        return WorkerBeat(
+            owner=row["_id"],
+            queues=tuple(row["queues"]),
+            served=tuple(Served(one["type"], one["fingerprint"]) for one in row["served"]),
+            children=row["children"],
+            claims=row["claims"],
+            stopping=row["stopping"],
+            claimed_at=_moment(row["claimed_at"]) if row.get("claimed_at") is not None else None,
+            beat_at=_moment(row["beat_at"]),
+        )
+    except (KeyError, TypeError) as exc:
+        log.error("passed over: beat of %r: %s: %s", row["_id"], type(exc).__name__, exc)
+        return None
+
+
+def _moment(value: object) -> datetime:
+    if not isinstance(value, datetime):
+        raise TypeError(f"{value!r} is no date")
+    return value
