@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from kernel.model import Priority
@@ -26,9 +26,15 @@ _NEEDED: Final[dict[str, tuple[list[str], type]]] = {
     "blocked_on.since": (["date"], datetime),
     "round_started_at": (["date"], datetime),
 }
+#: The dates that can be read; a filter of a range is met by dates only.
+_PYTHONS: Final = {
+    "$gte": datetime.min.replace(tzinfo=UTC),
+    "$lte": datetime.max.replace(tzinfo=UTC),
+}
 #: The filter of those that can be read; what a filter cannot tell (`needs`) is told by `read`.
 READABLE: Final[dict[str, Any]] = {
     **{path: {"$type": types} for path, (types, _) in _NEEDED.items()},
+    **{path: _PYTHONS for path, (_, kind) in _NEEDED.items() if kind is datetime},
     "$and": [{"priority": {"$in": _LANES}}],
     "$expr": {"$isArray": "$blocked_on.resources"},
 }

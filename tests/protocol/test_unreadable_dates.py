@@ -8,8 +8,9 @@ from bson.datetime_ms import DatetimeMS
 from pymongo import MongoClient
 from pymongo.database import Database
 
-from kernel import ActivityContext, Kernel, Sleep, Unreadable, WaitForSignal
+from kernel import ActivityContext, Kernel, Sleep, Step, Unreadable, WaitForSignal
 from kernel.definition import Definition
+from kernel.protocol.resources import PermitOwner
 from kernel.testing import TimeShift
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 
@@ -105,6 +106,38 @@ def test_a_signal_of_such_a_date_keeps_no_other_from_waking(
     assert kernel.reconcile().failed == {}
     kernel.drain([QUEUE])
     assert kernel.get(workflow_id).status.is_terminal
+
+
+@pytest.mark.parametrize("ms", BEYOND)
+@pytest.mark.parametrize("field", ["blocked_on.since", "round_started_at"])
+def test_a_look_at_the_front_of_a_line_is_filled_past_it(
+    make_kernel: MakeKernel, database: Database[Any], ran: list[str], field: str, ms: int
+) -> None:
+    def step(ctx: ActivityContext) -> None:
+        ran.append(ctx.biz_key)
+
+    order = definition("test.dates.line", {"a": Step(step, traffic_resource="psp")})
+    kernel = make_kernel(order)
+    kernel.tick()
+    kernel.capacity.set_limit("psp", max_concurrency=1)
+    permits, other = kernel._parts.permits, PermitOwner("other", "s", "other")
+    assert permits.store.acquire("psp", [other], lease_ms=3_600_000).holds(other)
+    ids = []
+    for n in (1, 2):
+        ids.append(start(kernel, order, biz_key=f"k{n}"))
+        kernel.drain([QUEUE])
+    database["workflow_instances"].update_one(
+        {"biz_key": "k2"}, {"$set": {"priority": 3}}
+    )  # so that the other one stays the first, whatever it says
+    break_k1(database, field, ms)
+    assert [one.workflow_id for one in permits.waiters.first("psp", limit=1)] == ids[1:]
+    permits.store.release("psp", [other])
+    for _ in range(10):
+        kernel.tick()
+        kernel.drain([QUEUE])
+        TimeShift(kernel).advance(seconds=1)
+    assert ran == ["k2"]
+    assert next(iter(kernel.verify())).subject == ids[0]
 
 
 def beat(kernel: Kernel, owner: str) -> None:
