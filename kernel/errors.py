@@ -86,6 +86,15 @@ class InvalidValue(UsageError):
         return InvalidValue(self.reason, path=self.path, what=f"{place} {self.what}")
 
 
+def unencodable(exc: UnicodeEncodeError, *, what: str = "text") -> InvalidValue:
+    """Return the refusal of text with a lone surrogate, which no server can take."""
+    shown = ascii(exc.object[:40])
+    return InvalidValue(
+        f"{shown} holds a lone surrogate, so it is not valid Unicode; replace or remove it",
+        what=what,
+    )
+
+
 class ValueTooLarge(InvalidValue):
     """A value over its size limit; both figures are bytes of JSON."""
 

@@ -13,6 +13,7 @@ from kernel.errors import DefinitionError, InvalidValue
 Resources = str | Sequence[str] | Callable[[Any], str | Sequence[str] | None] | None
 
 _NAME: Final = re.compile(rf"[A-Za-z0-9_.:@-]{{1,{limits.RESOURCE_NAME_CHARACTERS}}}")
+_LETTER_OR_DIGIT: Final = re.compile(r"[A-Za-z0-9]")
 
 
 def check_resource(name: object) -> str:
@@ -22,7 +23,12 @@ def check_resource(name: object) -> str:
         InvalidValue: it is none; the message says what to write instead.
     """
     if isinstance(name, str) and _NAME.fullmatch(name):
-        return name
+        # A name is a part of URLs, where clients take `.` and `..` for steps on the way.
+        if _LETTER_OR_DIGIT.search(name):
+            return name
+        raise InvalidValue(
+            f"{name!r} names no resource: a name has a letter or a digit", what="capacity resource"
+        )
     shown = repr(name) if not isinstance(name, str) or len(name) <= 60 else f"{name[:60]!r}…"
     raise InvalidValue(
         f"{shown} names no resource: use 1 to {limits.RESOURCE_NAME_CHARACTERS} letters, digits"

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Final
 
 from kernel.definition import Plan
+from kernel.errors import unencodable
 from kernel.model import InstanceStatus, Priority, WorkflowInstance
 from kernel.protocol.commit import Commit, Guard
 from kernel.protocol.expressions import Add, Changes, Expression, Json, Lit, Now, Unset
@@ -44,8 +45,16 @@ class Start(StrEnum):
 
 
 def workflow_id_of(biz_key: str) -> str:
-    """Return the identity of the instance of a biz_key, known before it is registered."""
-    return "wf_" + hashlib.sha256(biz_key.encode()).hexdigest()[:32]
+    """Return the identity of the instance of a biz_key, known before it is registered.
+
+    Raises:
+        InvalidValue: it holds a lone surrogate.
+    """
+    try:
+        data = biz_key.encode()
+    except UnicodeEncodeError as exc:
+        raise unencodable(exc, what="biz_key") from exc
+    return "wf_" + hashlib.sha256(data).hexdigest()[:32]
 
 
 def decide(existing: WorkflowInstance, fencing_token: int) -> Start:

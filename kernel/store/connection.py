@@ -28,7 +28,13 @@ from pymongo.read_preferences import ReadPreference
 from pymongo.topology_description import TopologyDescription
 from pymongo.write_concern import WriteConcern
 
-from kernel.errors import InvariantViolation, NotAReplicaSet, StoreUnavailable, UsageError
+from kernel.errors import (
+    InvariantViolation,
+    NotAReplicaSet,
+    StoreUnavailable,
+    UsageError,
+    unencodable,
+)
 
 Document = dict[str, Any]
 
@@ -183,9 +189,15 @@ class _Absences(ConnectionPoolListener):
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn driver errors into the kernel's: unavailable (try again) or a fault of ours."""
+    """Turn driver errors into the kernel's: unavailable (try again) or a fault of ours.
+
+    Raises:
+        InvalidValue: text of the caller that no database can hold, so that nothing is named so.
+    """
     try:
         yield
+    except UnicodeEncodeError as exc:
+        raise unencodable(exc) from exc
     except driver.DuplicateKeyError:
         raise  # a race lost, which the caller answers
     except driver.OperationFailure as exc:

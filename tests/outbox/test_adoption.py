@@ -201,7 +201,7 @@ class TestCommand:
             (["jobs.ContentJob", "--with", "tests.missing.f"], "--with tests.missing.f"),
             (["jobs.ContentJob", "--with", f"{HERE}.HERE"], "no function"),
             (["jobs.ContentJob", "--batch", "0"], "above zero"),
-            (["jobs.ContentJob", "--limit", "-1"], "above zero"),
+            (["jobs.ContentJob", "--limit", "-1"], "from 0 to"),
         ],
     )
     def test_says_what_is_wrong_with_its_arguments(

@@ -151,8 +151,14 @@ def test_command_says_what_it_purged_and_refuses_nonsense(kernel: Kernel) -> Non
     out = StringIO()
     call_command("purge_deleted", "--days", "0", stdout=out)
     assert out.getvalue().startswith("1 jobs purged")
-    for wrong in (("--limit", "0"), ("--days", "-1"), ("--days", "nan"), ("--days", "1e9")):
-        with pytest.raises(CommandError, match="--limit is 1 or more"):
+    bound, plain = "--limit is 1 or more", "is no number from 0"
+    for said, *wrong in (
+        (bound, "--limit", "0"),
+        (bound, "--days", "1e9"),
+        (plain, "--days", "-1"),
+        (plain, "--days", "nan"),
+    ):
+        with pytest.raises(CommandError, match=said):
             call_command("purge_deleted", *wrong)
 
 

@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from config.embedded import EmbeddedServerError
 from config.stack import Access, Stack, StackFailed, StackOptions, Supervisor, Terminal
+from jobs.management import arguments
 from kernel import KernelError
 
 _READY_TIMEOUT = 90.0
@@ -24,11 +25,13 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--port", type=int, help="port of the API and console (8000)")
-        parser.add_argument("--flower-port", type=int, help="port of Flower (5555)")
+        parser.add_argument(
+            "--port", type=arguments.whole, help="port of the API and console (8000)"
+        )
+        parser.add_argument("--flower-port", type=arguments.whole, help="port of Flower (5555)")
         parser.add_argument("--no-flower", action="store_true", help="leave Flower out")
         parser.add_argument(
-            "--concurrency", type=int, default=2, help="pool processes a work queue (2)"
+            "--concurrency", type=arguments.whole, default=2, help="pool processes a work queue (2)"
         )
 
     def handle(

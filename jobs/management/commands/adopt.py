@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from jobs.dispatch.adoption import BATCH_ROWS, Decide, adopt, only_what_is_over
 from jobs.dispatch.mixin import DispatchMixin
-from jobs.management import terminal
+from jobs.management import arguments, terminal
 
 #: Rows shown one by one; the rest is counted.
 SHOWN = 20
@@ -25,7 +25,9 @@ class Command(BaseCommand):
     help = "Give rows that are older than the dispatch mixin their intents; a dry run by default."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("model", help="label of the model, such as shop.Order")
+        parser.add_argument(
+            "model", type=arguments.word, help="label of the model, such as shop.Order"
+        )
         parser.add_argument(
             "--with",
             dest="decide",
@@ -33,9 +35,12 @@ class Command(BaseCommand):
             help="decides about each row; without it only rows that are over are adopted",
         )
         parser.add_argument("--apply", action="store_true", help="write; without it nothing is")
-        parser.add_argument("--limit", type=int, help="rows to look at; default: all")
+        parser.add_argument("--limit", type=arguments.whole, help="rows to look at; default: all")
         parser.add_argument(
-            "--batch", type=int, default=BATCH_ROWS, help="rows read at a time (%(default)s)"
+            "--batch",
+            type=arguments.whole,
+            default=BATCH_ROWS,
+            help="rows read at a time (%(default)s)",
         )
 
     def handle(self, *_: Any, **options: Any) -> None:

@@ -7,14 +7,13 @@ by somebody else since the revision named. Leaves to others: limits (``kernel.ca
 
 import getpass
 import json
-import math
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from jobs.management import capacity_views, terminal
+from jobs.management import arguments, capacity_views, terminal
 from jobs.resources import RESOURCES
 from jobs.runtime import get_kernel
 from kernel import KernelError, ResourceStatus, RevisionConflict, StoreUnavailable, UsageError
@@ -34,18 +33,23 @@ class Command(BaseCommand):
         verbs.add_parser("list", help="every resource, one line each")
         verbs.add_parser("show", help="limits, holders, the line, changes")
         change = verbs.add_parser("set", help="change limits; what is not named stays as it is")
-        change.add_argument("--max-concurrency", type=_whole, metavar="N", help="0: unlimited")
         change.add_argument(
-            "--max-starts-per-second", type=_from_zero, metavar="R", help="0: unlimited"
+            "--max-concurrency", type=arguments.whole, metavar="N", help="0: unlimited"
         )
         change.add_argument(
-            "--expires-in", type=_seconds, metavar="S", help="then the limits before hold again"
+            "--max-starts-per-second", type=arguments.number, metavar="R", help="0: unlimited"
+        )
+        change.add_argument(
+            "--expires-in",
+            type=arguments.above_zero,
+            metavar="S",
+            help="then the limits before hold again",
         )
         verbs.add_parser("pause", help="let nothing start")
         verbs.add_parser("resume", help="end a pause")
         rest = verbs.add_parser("cooldown", help="let nothing start for a while")
         rest.add_argument(
-            "--seconds", type=_from_zero, required=True, metavar="S", help="0 ends a cooldown"
+            "--seconds", type=arguments.number, required=True, metavar="S", help="0 ends a cooldown"
         )
         for name, verb in verbs.choices.items():
             if name != "list":
@@ -57,7 +61,10 @@ class Command(BaseCommand):
                 "--by", default="", help="who; the user of this terminal if not given"
             )
             verb.add_argument(
-                "--if-revision", type=_whole, metavar="N", help="only if nobody changed it since"
+                "--if-revision",
+                type=arguments.whole,
+                metavar="N",
+                help="only if nobody changed it since",
             )
         for verb in verbs.choices.values():
             verb.add_argument(
@@ -143,36 +150,6 @@ def _limits(options: dict[str, Any]) -> dict[str, Any]:
             "give --max-concurrency, --max-starts-per-second or both", returncode=USAGE
         )
     return {**named, "expires_in": options["expires_in"]}
-
-
-def _whole(text: str) -> int:
-    if text.isascii() and text.isdecimal() and len(text) <= 9:
-        return int(text)
-    raise ArgumentTypeError(f"{text!r} is no whole number from 0 to 999999999")
-
-
-def _from_zero(text: str) -> float:
-    value = _number(text)
-    if value < 0:
-        raise ArgumentTypeError(f"{text!r} is below 0")
-    return value
-
-
-def _seconds(text: str) -> float:
-    value = _number(text)
-    if value <= 0:
-        raise ArgumentTypeError(f"{text!r} is no time; give more than 0 seconds")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ArgumentTypeError(f"{text!r} is no finite number")
-    return value
 
 
 def _somebody() -> str:

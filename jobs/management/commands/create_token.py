@@ -12,6 +12,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from jobs.management import arguments
 from jobs.services import access
 from jobs.services.errors import ServiceError
 
@@ -20,12 +21,16 @@ class Command(BaseCommand):
     help = "Issue an API token for a user, of a tenant or of the operators. It is shown once."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("user", help="name of an existing user")
+        parser.add_argument("user", type=arguments.word, help="name of an existing user")
         whose = parser.add_mutually_exclusive_group(required=True)
-        whose.add_argument("--tenant", default="", help="slug of the tenant")
+        whose.add_argument("--tenant", type=arguments.word, default="", help="slug of the tenant")
         whose.add_argument("--ops", action="store_true", help="for /capacity; of no tenant")
-        parser.add_argument("--name", default="command line", help="what the token is for")
-        parser.add_argument("--days", type=int, help="days until it expires; default: never")
+        parser.add_argument(
+            "--name", type=arguments.word, default="command line", help="what the token is for"
+        )
+        parser.add_argument(
+            "--days", type=arguments.whole, help="days until it expires; default: never"
+        )
 
     def handle(self, *_: Any, **options: Any) -> None:
         user = get_user_model()._default_manager.filter(username=options["user"]).first()

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs.management import arguments
 from jobs.services import idempotency
 
 _DAYS_MIN = idempotency.KEPT_AT_LEAST.days
@@ -20,8 +21,12 @@ class Command(BaseCommand):
     help = "Delete idempotency keys that nobody can need any more; repeatable."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--days", type=int, default=_DAYS_MIN, help="age, 7 or more")
-        parser.add_argument("--limit", type=int, default=10_000, help="most keys of one run")
+        parser.add_argument(
+            "--days", type=arguments.whole, default=_DAYS_MIN, help="age, 7 or more"
+        )
+        parser.add_argument(
+            "--limit", type=arguments.whole, default=10_000, help="most keys of one run"
+        )
         parser.add_argument("--dry-run", action="store_true", help="count, delete nothing")
 
     def handle(self, *_: Any, **options: Any) -> None:

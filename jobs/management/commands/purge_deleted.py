@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs.management import arguments
 from jobs.services import deleting
 
 
@@ -18,10 +19,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--days", type=float, default=30, help="age of the deletion (%(default)s)"
+            "--days", type=arguments.number, default=30, help="age of the deletion (%(default)s)"
         )
         parser.add_argument(
-            "--limit", type=int, default=1000, help="most rows of one run (%(default)s)"
+            "--limit", type=arguments.whole, default=1000, help="most rows of one run (%(default)s)"
         )
 
     def handle(self, *_: Any, **options: Any) -> None:

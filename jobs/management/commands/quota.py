@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from jobs.management import terminal
+from jobs.management import arguments, terminal
 from jobs.services import access, quota
 from jobs.services.errors import ServiceError
 
@@ -20,11 +20,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
         show = verbs.add_parser("show", help="show one tenant, or all")
-        show.add_argument("tenant", nargs="?", help="slug of the tenant")
+        show.add_argument("tenant", type=arguments.word, nargs="?", help="slug of the tenant")
         change = verbs.add_parser("set", help="set or lift a tenant's limit")
-        change.add_argument("tenant", help="slug of the tenant")
+        change.add_argument("tenant", type=arguments.word, help="slug of the tenant")
         limit = change.add_mutually_exclusive_group(required=True)
-        limit.add_argument("--limit", type=int, help="rounds reserved and settled together")
+        limit.add_argument(
+            "--limit", type=arguments.whole, help="rounds reserved and settled together"
+        )
         limit.add_argument("--unlimited", action="store_true")
         verbs.add_parser("check", help="compare the counters with the ledger")
 

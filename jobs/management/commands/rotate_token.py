@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs.management import arguments
 from jobs.models import ApiToken
 from jobs.services import access
 from jobs.services.errors import ServiceError
@@ -19,10 +20,15 @@ class Command(BaseCommand):
     help = "Issue a token in place of another, which goes on working for a while."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("token_id", type=int, help="number of the token, as the console shows")
+        parser.add_argument(
+            "token_id", type=arguments.whole, help="number of the token, as the console shows"
+        )
         hours = int(access.OVERLAP.total_seconds() // 3600)
         parser.add_argument(
-            "--overlap-hours", type=int, default=hours, help=f"how long both work; default {hours}"
+            "--overlap-hours",
+            type=arguments.whole,
+            default=hours,
+            help=f"how long both work; default {hours}",
         )
 
     def handle(self, *_: Any, **options: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from jobs.management import arguments
 from jobs.speech.faults import Faults
 from jobs.speech.server import SpeechServer
 from jobs.speech.tasks import TaskStore
@@ -27,7 +28,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-        parser.add_argument("--port", type=int, default=PORT, help="port, 0 for a free one")
+        parser.add_argument(
+            "--port", type=arguments.whole, default=PORT, help="port, 0 for a free one"
+        )
         parser.add_argument("--folder", type=Path, help="where tasks are kept")
         parser.add_argument(
             "--faults", action="store_true", help="let clients switch faults; tests only"

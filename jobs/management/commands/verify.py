@@ -18,7 +18,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from jobs import verifying
-from jobs.management import terminal
+from jobs.management import arguments, terminal
 from jobs.runtime import get_kernel
 from kernel import Finding, KernelError, Looked, StoreUnavailable
 
@@ -33,8 +33,12 @@ class Command(BaseCommand):
     help = "Check the stored facts against the invariants; changes nothing."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--limit", type=int, help="most instances, signals, resources and rows")
-        parser.add_argument("--sample", type=int, help="so many instances drawn at random instead")
+        parser.add_argument(
+            "--limit", type=arguments.whole, help="most instances, signals, resources and rows"
+        )
+        parser.add_argument(
+            "--sample", type=arguments.whole, help="so many instances drawn at random instead"
+        )
         parser.add_argument("--json", action="store_true", help="one finding a line, then the sum")
 
     def handle(self, *_: Any, **options: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs.management import arguments
 from jobs.notifying.signing import tenant_secrets
 from jobs.services import access
 from jobs.services.errors import ServiceError
@@ -19,7 +20,7 @@ class Command(BaseCommand):
     help = "Show the secret with which a tenant checks the signatures of webhooks."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("tenant", help="slug of the tenant")
+        parser.add_argument("tenant", type=arguments.word, help="slug of the tenant")
 
     def handle(self, *_: Any, **options: Any) -> None:
         try:

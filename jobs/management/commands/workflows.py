@@ -12,7 +12,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from jobs.management import terminal, workflow_views
+from jobs.management import arguments, terminal, workflow_views
 from jobs.models import ContentJob
 from jobs.runtime import get_kernel
 from kernel import KernelError, NotFound, StoreUnavailable, UsageError, WorkflowInstance
@@ -30,12 +30,14 @@ class Command(BaseCommand):
         actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|why")
         listing = actions.add_parser("list", help="in order of workflow_id")
         listing.add_argument("--status", choices=_STATUSES)
-        listing.add_argument("--type", help="workflow type, such as content.article")
-        listing.add_argument("--limit", type=int, default=50, help="rows (default 50)")
+        listing.add_argument(
+            "--type", type=arguments.word, help="workflow type, such as content.article"
+        )
+        listing.add_argument("--limit", type=arguments.whole, default=50, help="rows (default 50)")
         show = actions.add_parser("show", help="header, steps, attempts, times")
         why = actions.add_parser("why", help="one sentence from stored facts")
         for one in (show, why):
-            one.add_argument("which", help="workflow_id, biz_key or job id")
+            one.add_argument("which", type=arguments.word, help="workflow_id, biz_key or job id")
         for each in (listing, show, why):
             each.add_argument(
                 "-o",
