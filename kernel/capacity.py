@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any, Final
 
 from kernel import limits
-from kernel.definition.resources import check_resource
+from kernel.definition.resources import check_resource, is_resource
 from kernel.directives import Seconds, as_seconds
 from kernel.engine.permits import PermitDesk
 from kernel.errors import InvalidValue, KernelError
@@ -147,8 +147,10 @@ class Capacity:
         return self._shown(state)
 
     def resources(self) -> list[str]:
-        """Return every known resource, sorted, at most 10,000."""
-        return self._store.names(limit=limits.RESOURCES_LISTED)
+        """Return every known resource, sorted, at most 10,000; what nobody may name is left out."""
+        return [
+            each for each in self._store.names(limit=limits.RESOURCES_LISTED) if is_resource(each)
+        ]
 
     def _pause(
         self, resource: str, paused: bool, reason: str, by: str, if_revision: int | None

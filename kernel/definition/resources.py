@@ -22,19 +22,24 @@ def check_resource(name: object) -> str:
     Raises:
         InvalidValue: it is none; the message says what to write instead.
     """
-    if isinstance(name, str) and _NAME.fullmatch(name):
-        # A name is a part of URLs, where clients take `.` and `..` for steps on the way.
-        if _LETTER_OR_DIGIT.search(name):
-            return name
-        raise InvalidValue(
-            f"{name!r} names no resource: a name has a letter or a digit", what="capacity resource"
-        )
+    if is_resource(name):
+        return str(name)
     shown = repr(name) if not isinstance(name, str) or len(name) <= 60 else f"{name[:60]!r}…"
     raise InvalidValue(
         f"{shown} names no resource: use 1 to {limits.RESOURCE_NAME_CHARACTERS} letters, digits"
-        " and _ . : @ -, e.g. 'web_crawler' or 'tenant_work:t1'",
+        " and _ . : @ -, with a letter or digit among them, e.g. 'web_crawler' or 'tenant_work:t1'",
         what="capacity resource",
     )
+
+
+def is_resource(name: object) -> bool:
+    """Tell whether a resource may have this name.
+
+    It is a part of addresses, where clients take `.` and `..` for steps on the way.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return False
+    return _LETTER_OR_DIGIT.search(name) is not None
 
 
 def checked_resources(named: object) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pymongo import MongoClient
 
 import kernel as face
 from kernel import InvalidValue, Kernel, ResourceStatus, RevisionConflict, Step
@@ -134,7 +135,9 @@ def test_other_bad_input_is_refused(kernel: Kernel, call: Callable[[Any], object
         call(kernel.capacity)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "x" * 201, "ü", "a/b", "$x", 7, None, "a\n"])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "x" * 201, "ü", "a/b", "$x", 7, None, "a\n", ".", "..", "_:@"]
+)
 def test_a_name_that_is_none_is_refused_everywhere(kernel: Kernel, name: Any) -> None:
     capacity = kernel.capacity
     calls: list[Callable[[], object]] = [
@@ -152,10 +155,18 @@ def test_a_name_that_is_none_is_refused_everywhere(kernel: Kernel, name: Any) ->
             Step(lambda _: None, traffic_resource=[name])
 
 
-@pytest.mark.parametrize("name", ["a", "tenant_work:t1", "a.b-c@d:E_9", "x" * 200])
+@pytest.mark.parametrize("name", ["a", "tenant_work:t1", "a.b-c@d:E_9", "x" * 200, ".7", "..a"])
 def test_a_usual_name_is_taken(kernel: Kernel, name: str) -> None:
     kernel.capacity.set_limit(name, max_concurrency=1)
     assert kernel.capacity.resources() == [name]
+
+
+def test_what_was_stored_under_no_name_is_not_listed(
+    kernel: Kernel, mongo_client: MongoClient[dict[str, Any]], mongo_db_name: str
+) -> None:
+    kernel.capacity.pause("a")
+    mongo_client[mongo_db_name]["workflow_capacity"].insert_many([{"_id": ".."}, {"_id": 7}])
+    assert kernel.capacity.resources() == ["a"]
 
 
 def test_text_of_people_is_kept_as_it_is_and_cut(kernel: Kernel) -> None:

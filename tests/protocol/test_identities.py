@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kernel import DefinitionError, InvalidValue, Kernel, StartItem, Step
+from kernel import InvalidValue, Kernel, StartItem
 from tests.kit.kernels import MakeKernel, definition
 
 BAD = "wf_\udcff"
@@ -48,20 +48,3 @@ def test_a_lone_surrogate_in_an_identity_is_refused_by_name(
         call(kernel)
     str(refused.value).encode()
     assert kernel.list_instances() == []
-
-
-@pytest.mark.parametrize("name", [".", "..", "...", "-", "_:@", "", "a b", "ä", "a" * 201, "a\n"])
-def test_a_resource_has_a_name_that_fits_into_an_address(
-    make_kernel: MakeKernel, name: str
-) -> None:
-    kernel = make_kernel()
-    with pytest.raises(InvalidValue, match="names no resource"):
-        kernel.capacity.pause(name)
-    with pytest.raises(DefinitionError, match="names no resource"):
-        Step(lambda _: None, traffic_resource=name)
-    assert kernel.capacity.resources() == []
-
-
-@pytest.mark.parametrize("name", ["a", "7", ".a", "..7", "tenant_work:t1", "a@b-c.d"])
-def test_any_other_name_will_do(make_kernel: MakeKernel, name: str) -> None:
-    assert make_kernel().capacity.pause(name).paused
