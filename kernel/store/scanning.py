@@ -142,11 +142,14 @@ class InstanceScan:
         is_object = {"$eq": [{"$type": "$$step.v"}, "object"]}
         told = {name: f"$$step.v.{name}" for name in _OF_A_STEP}
         each = {"k": "$$step.k", "v": {"$cond": [is_object, told, "$$step.v"]}}
-        steps = {"$map": {"input": {"$objectToArray": "$steps"}, "as": "step", "in": each}}
+        mapped = {"$map": {"input": {"$objectToArray": "$steps"}, "as": "step", "in": each}}
+        are_named = {"$eq": [{"$type": "$steps"}, "object"]}
+        # Of another shape they are told as they are: they must not end the page for all others.
+        steps = {"$cond": [are_named, {"$arrayToObject": mapped}, "$steps"]}
         outlined = [
             *found,
             {"$unset": ["input", "output"]},
-            {"$set": {"steps": {"$arrayToObject": steps}, "_now": self._clock.now()}},
+            {"$set": {"steps": steps, "_now": self._clock.now()}},
         ]
         with translated():
             return list(self._instances.aggregate(outlined, hint=hint, batchSize=_BATCH))

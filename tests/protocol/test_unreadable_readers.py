@@ -7,12 +7,13 @@ import pytest
 from pymongo import MongoClient
 from pymongo.collection import Collection
 
-from kernel import ActivityContext, InvariantViolation, Kernel, Unreadable, limits
+from kernel import ActivityContext, InvariantViolation, Kernel, Sleep, Unreadable, limits
 from kernel.definition import Definition
 from kernel.engine import taking
 from kernel.keeper.freeing import free_claim
 from kernel.model import InstanceStatus
 from kernel.publish import StartItem
+from kernel.testing import TimeShift
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 
 #: What a later version might store, and this one does not know.
@@ -35,6 +36,18 @@ def order(ran: list[str]) -> Definition:
         ran.append(ctx.biz_key)
 
     return definition("test.readers", {"a": step})
+
+
+def alter(instances: Collection[Any], biz_key: str, change: dict[str, Any]) -> None:
+    """Write what another version allows; this one's validator would refuse it."""
+    update = {"q": {"biz_key": biz_key}, "u": {"$set": change}}
+    instances.database.command(
+        {
+            "update": instances.name,
+            "updates": [update],
+            "bypassDocumentValidation": True,
+        }
+    )
 
 
 @pytest.mark.parametrize("slots", [1, 4])
@@ -99,6 +112,29 @@ def test_a_document_the_server_refuses_ends_no_later_page_of_starts(
     assert sorted(instances.distinct("biz_key")) == ["k1", "k2", "k3", "k4", "k5"]
 
 
+@pytest.mark.parametrize("steps", [[], None, "x", {"a": 3}], ids=str)
+@pytest.mark.parametrize("by", ["tick", "reconcile"])
+@pytest.mark.parametrize("with_redis", [True, False])
+def test_steps_of_another_shape_keep_no_other_asleep(
+    make_kernel: MakeKernel, instances: Collection[Any], ran: list[str],
+    steps: object, by: str, with_redis: bool,
+) -> None:  # fmt: skip
+    def step(ctx: ActivityContext) -> Any:
+        return ran.append(ctx.biz_key) if ctx.resume else Sleep(60)
+
+    sleeper = definition("test.readers.sleep", {"a": step})
+    kernel = make_kernel(sleeper, with_redis=with_redis)
+    for n in range(3):
+        start(kernel, sleeper, biz_key=f"k{n}")
+    kernel.drain([QUEUE])
+    alter(instances, "k0", {"steps": steps})
+    TimeShift(kernel).advance(seconds=61)
+    getattr(kernel, by)()
+    kernel.drain([QUEUE])
+    assert sorted(ran) == ["k1", "k2"]
+    assert any(one.invariant == 8 for one in kernel.verify())
+
+
 def claimed(kernel: Kernel, of: Definition, biz_key: str) -> str:
     """Register an instance and have somebody elsewhere hold its claim, under the token `t`."""
     workflow_id = start(kernel, of, biz_key=biz_key)
@@ -144,13 +180,7 @@ def test_standings_are_told_of_what_cannot_be_read(
         start(kernel, order, biz_key=f"k{n}", fencing_token=n + 1)
     changes: list[dict[str, Any]] = [NEWER, {"status": "paused"}, {"fencing_token": "third"}]
     for n, change in enumerate(changes):
-        instances.database.command(
-            {
-                "update": "workflow_instances",
-                "updates": [{"q": {"biz_key": f"k{n}"}, "u": {"$set": change}}],
-                "bypassDocumentValidation": True,
-            }
-        )
+        alter(instances, f"k{n}", change)
     running = InstanceStatus.RUNNING
     assert kernel.rounds_of([f"k{n}" for n in range(5)]) == {
         "k0": (running, 1),
