@@ -222,3 +222,23 @@ def test_a_waiter_this_version_cannot_read_takes_no_permit_along(
     assert line.ran == ["first"]
     assert line.kernel._parts.permits.store.read(R).holders == ()
     assert line.kernel.get(line.ids["first"]).status is InstanceStatus.COMPLETED
+
+
+def test_one_whose_document_may_not_be_changed_stops_neither_its_predecessor_nor_the_next(
+    make_kernel: MakeKernel, mongo_client: MongoClient[Any], mongo_db_name: str
+) -> None:
+    database = mongo_client[mongo_db_name]
+
+    def refuse(_: Kernel) -> None:
+        rule = {"$or": [{"biz_key": {"$ne": "second"}}, {"claim_token": {"$exists": False}}]}
+        database.command("collMod", "workflow_instances", validator=rule)
+
+    line = Line(make_kernel, "second", "third", meanwhile=refuse)
+    line.kernel.drain([QUEUE])
+    for _ in range(30):
+        if "third" in line.ran:
+            break
+        TimeShift(line.kernel).advance(seconds=1)
+        line.kernel.tick()
+        line.kernel.drain([QUEUE])
+    assert line.ran == ["first", "third"]
