@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import redis as redis_client_library
 from pymongo import MongoClient
+from pymongo.collection import Collection
 
 from tests.crash.fixtures import lab  # noqa: F401 - one lab for every tier
 from tests.crash.report import summarise
@@ -93,6 +94,14 @@ def mongo_db_name(databases: Databases) -> Iterator[str]:
     """A database for this test alone, with its schema and without documents."""
     with databases.lent() as name:
         yield name
+
+
+@pytest.fixture
+def instances(
+    mongo_client: MongoClient[dict[str, Any]], mongo_db_name: str
+) -> Collection[dict[str, Any]]:
+    """The instances as they are stored, for what no version of this code would write."""
+    return mongo_client[mongo_db_name]["workflow_instances"]
 
 
 @pytest.fixture

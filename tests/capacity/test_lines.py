@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pymongo import MongoClient
 from pymongo.collection import Collection
 
 from kernel import Definition, Kernel, Priority, Step
@@ -15,11 +14,6 @@ from kernel.testing import TimeShift
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 
 R = "psp"
-
-
-@pytest.fixture
-def instances(mongo_client: MongoClient[dict[str, Any]], mongo_db_name: str) -> Collection[Any]:
-    return mongo_client[mongo_db_name]["workflow_instances"]
 
 
 def places(kernel: Kernel) -> list[int | None]:

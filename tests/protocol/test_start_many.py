@@ -5,7 +5,6 @@ from typing import Any
 
 import pydantic
 import pytest
-from pymongo import MongoClient
 
 from kernel import (
     Definition,
@@ -57,11 +56,6 @@ def one_by_one(kernel: Kernel, items: Sequence[StartItem]) -> list[StartResult]:
 
 def as_a_page(kernel: Kernel, items: Sequence[StartItem]) -> list[StartResult]:
     return kernel.start_many(ORDER.plan, items)
-
-
-@pytest.fixture
-def instances(mongo_client: MongoClient[dict[str, Any]], mongo_db_name: str) -> Any:
-    return mongo_client[mongo_db_name]["workflow_instances"]
 
 
 @pytest.mark.parametrize("with_redis", [True, False])

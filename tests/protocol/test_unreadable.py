@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pymongo import MongoClient
 from pymongo.collection import Collection
 
 from kernel import InstanceStatus, Kernel, Reason, Sleep, Unreadable, WaitForSignal
@@ -18,11 +17,6 @@ from tests.kit.kernels import QUEUE, DeadWorker, MakeKernel, definition, start
 #: What a later version might store, and this one does not know.
 NEWER = {"waits.0.kind": "dream"}
 READABLE = {"waits.0.kind": "signal"}
-
-
-@pytest.fixture
-def instances(mongo_client: MongoClient[dict[str, Any]], mongo_db_name: str) -> Collection[Any]:
-    return mongo_client[mongo_db_name]["workflow_instances"]
 
 
 class Waiting:

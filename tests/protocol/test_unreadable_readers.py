@@ -21,11 +21,6 @@ NEWER = {"waits": [{"step": "a", "kind": "dream"}]}
 
 
 @pytest.fixture
-def instances(mongo_client: MongoClient[dict[str, Any]], mongo_db_name: str) -> Collection[Any]:
-    return mongo_client[mongo_db_name]["workflow_instances"]
-
-
-@pytest.fixture
 def ran() -> list[str]:
     return []
 
