@@ -115,6 +115,7 @@ def test_a_look_at_a_line_reads_no_more_than_it_shows(
     kernel.drain([QUEUE])
     [*_, last] = kernel.capacity.status("psp").waiters
     waiters = kernel._parts.permits.waiters
+    kernel._parts.permits.handing_on.close()  # nobody else looks at it meanwhile
     commands.clear()
     assert len(waiters.first("psp", limit=3)) == len(waiters.shown("psp", limit=3)) == 3
     waiters.is_anybody_ahead("psp", priority=2, since=last.since)
