@@ -111,7 +111,11 @@ def _failure(suite: str, tree: Path, environment: dict[str, str]) -> str | None:
         return f"nothing ended within {_PATIENCE} s"
     if done.returncode == 0:
         return None
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    lines = [
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith(("FAILED tests", "ERROR tests"))
+    ]
     if not lines or done.returncode == _NO_TESTS:
         raise RuntimeError(f"{suite} did not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return lines[0].split(" ", 1)[1].split(" - ", 1)[0]
