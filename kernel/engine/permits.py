@@ -205,7 +205,8 @@ class ClaimPermits:
                 state = self._desk.groups.acquire(name, owner, leaving=leaving)
                 if not state.holds(owner) and state.places() and self._is_first(step, name):
                     # Only the line refused, and nobody stands before us in it.
-                    self._desk.store.reserve(name, [owner.workflow_id])
+                    # Another step of ours may hold one.
+                    self._desk.store.reserve(name, [owner.workflow_id], for_waiters=False)
                     state = self._desk.groups.acquire(name, owner)
             except StoreUnavailable as exc:
                 log.warning("asking for a permit of %s: %s", name, exc)

@@ -86,11 +86,16 @@ class CapacityStore:
         leaving = [Leaving(owner=owner) for owner in owners]
         return self.exchange(resource, leaving=leaving, lease_ms=0)
 
-    def reserve(self, resource: str, workflow_ids: Sequence[str]) -> ResourceState:
-        """Keep a place for each workflow in order while there are some; see `state.reserved`."""
+    def reserve(
+        self, resource: str, workflow_ids: Sequence[str], *, for_waiters: bool = True
+    ) -> ResourceState:
+        """Keep a place for each workflow in order while there are some; see `state.reserved`.
+
+        `for_waiters`: those that hold a permit by now need none any more.
+        """
         pipeline = [
             *capacity_pipelines.dropped(self._clock),
-            *capacity_pipelines.reserved(workflow_ids, self._clock),
+            *capacity_pipelines.reserved(workflow_ids, self._clock, for_waiters=for_waiters),
         ]
         return self._update(resource, pipeline)
 

@@ -247,11 +247,16 @@ def _taken_up(clock: StoreClock, lease_ms: int) -> Expr:
 
 
 def reserved(
-    workflow_ids: Sequence[str], clock: StoreClock, *, most: int | None = None
+    workflow_ids: Sequence[str],
+    clock: StoreClock,
+    *,
+    most: int | None = None,
+    for_waiters: bool = True,
 ) -> Pipeline:
     """Keep a place for each workflow in order, as far as they go; whoever has one keeps it on.
 
-    At most `most` get one who had none.
+    At most `most` get one who had none. `for_waiters`: who holds a permit by now has been handed on
+    to since the line was read; a place kept for it would stand idle until it runs out.
     """
     now = clock.now()
     record = {"workflow_id": "$$this", "expires": clock.now(1000 * limits.RESERVATION_SECONDS)}
@@ -260,9 +265,11 @@ def reserved(
     if most is not None:
         new = {"$subtract": [{"$size": "$$value"}, {"$size": "$reservations"}]}
         is_wanted = {"$lt": [new, most]}
+    is_waiter: Expr = {"$not": [{"$in": ["$$this", "$holders.owner.workflow_id"]}]}
     has_place = {
         "$and": [
             is_wanted,
+            *([is_waiter] if for_waiters else []),
             is_open(now),
             below(taken),
             in_rate("$starts", now, {"$size": "$$value"}),

@@ -197,6 +197,20 @@ def test_who_has_a_reservation_is_not_passed_to_and_its_place_stays(store: Capac
     assert store.read(R).reserved == ("wf_2",)
 
 
+def test_a_place_is_kept_for_nobody_who_was_handed_on_to_since_the_line_was_read(
+    store: CapacityStore,
+) -> None:
+    limit(store, max_concurrency=2)
+    assert granted(store, owner(0), owner(1)) == [True, True]
+    following = Leaving(owner=owner(0), then_reserve=("wf_1", "wf_2"))
+    left = store.exchange(R, leaving=[following], lease_ms=LEASE_MS)
+    assert (left.reserved, left.handed) == (("wf_2",), ("wf_2",))
+    limit(store, max_concurrency=9)
+    assert store.reserve(R, ["wf_1", "wf_3"]).reserved == ("wf_2", "wf_3")
+    sibling = store.reserve(R, ["wf_1"], for_waiters=False)
+    assert "wf_1" in sibling.reserved, "another step of the same claim asks"
+
+
 def test_passing_again_after_a_lost_answer_gives_nothing_twice(store: CapacityStore) -> None:
     limit(store, max_concurrency=2)
     assert granted(store, owner(0)) == [True]

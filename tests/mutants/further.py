@@ -165,4 +165,12 @@ FURTHER = (
         new="",
         suites=("tests/protocol/test_refused_claims.py",),
     ),
+    Mutant(
+        name="a place kept for who has one",
+        breaks="a place stands idle for one that was handed on to meanwhile",
+        file=_PIPELINES,
+        old="            *([is_waiter] if for_waiters else []),\n",
+        new="            *([is_waiter] if not for_waiters else []),\n",
+        suites=(CAPACITY,),
+    ),
 )
