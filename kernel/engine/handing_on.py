@@ -23,6 +23,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from kernel import limits
 from kernel.engine.gathering import Gathering
 from kernel.engine.hinting import HintWriter, as_ms
 from kernel.engine.pacing import Pacer
@@ -31,6 +32,7 @@ from kernel.hints import Candidate
 from kernel.protocol import queueing
 from kernel.protocol.resources import Held, PermitOwner, ResourceState
 from kernel.store import CapacityStore, Leaving, PermitGroups, Waiters
+from kernel.store.grouping import Grouping
 from kernel.store.standing import Standing
 
 log: Final = logging.getLogger("baton.capacity")
@@ -67,6 +69,9 @@ class HandingOn:
         #: Resources that had a line when this process last saw them, and when that was.
         self._lined: dict[str, tuple[float, ResourceState]] = {}
         self._lock = threading.Lock()
+        self._looks: Grouping[tuple[str, ...], list[ResourceState]] = Grouping(
+            self._look_together, most=limits.GROUP_COMMITS
+        )
         #: Permits that may have been granted to claims that were never taken.
         self._strays: dict[str, set[PermitOwner]] = defaultdict(set)
 
@@ -234,11 +239,16 @@ class HandingOn:
 
     def look_again(self, resources: Iterable[str]) -> None:
         """Look once more after somebody was put off: a place may have come free meanwhile."""
-        for state in self._store.read_all(list(resources)).values():
+        for state in self._looks(tuple(resources)):
             if not state.line:
                 self._store.set_line(state.name)
             if state.places():
                 self.hand_on(state.name, state)
+
+    def _look_together(self, asked: Sequence[tuple[str, ...]]) -> list[list[ResourceState]]:
+        """Read once for all who were put off together: after each of their deferrals."""
+        states = self._store.read_all(sorted({name for names in asked for name in names}))
+        return [[states[name] for name in names] for names in asked]
 
     def following(self, resource: str, *, whole: bool = False) -> list[Standing]:
         """Return those next in line who need nothing else: a freed place may go to the first.

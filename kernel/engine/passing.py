@@ -34,6 +34,7 @@ from kernel.errors import HintsUnavailable, InvariantViolation, StoreUnavailable
 from kernel.model import WorkflowInstance
 from kernel.protocol import queueing
 from kernel.protocol.resources import Held, PermitOwner
+from kernel.store.codec import from_stored
 from kernel.store.legible import instance_of
 from kernel.store.standing import Standing
 
@@ -65,7 +66,7 @@ class Passing:
             for waiter in following
             if waiter.document is not None
             and len(waiter.steps) == 1
-            and waiter.document["definition_fingerprint"] in served
+            and waiter.document.get("definition_fingerprint") in served
         }
         first = next(iter(ours.values()), None)
         if first is None or first is not following[0] or not may(first):
@@ -84,7 +85,7 @@ class Passing:
     def _claim(self, resource: str, given: Held, waiter: Standing) -> HeldClaim | None:
         assert waiter.document is not None
         try:
-            instance = instance_of(waiter.document)
+            instance = instance_of(from_stored(waiter.document))
         except Unreadable as exc:
             log.error("not passed on to: %s", exc)
             return None

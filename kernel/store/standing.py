@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kernel.model import Priority
-from kernel.store.codec import from_stored
 from kernel.store.connection import Document
 
 _LANES: Final = [int(priority) for priority in Priority]
@@ -61,7 +60,7 @@ class Standing:
     #: instance has a time at which it goes on.
     resources: tuple[str, ...] = ()
     is_plain: bool = False
-    #: The instance whole, as stored, where it was asked for and is not large.
+    #: The instance whole, as the database has it, where it was asked for and is not large.
     document: Document | None = None
 
 
@@ -118,7 +117,7 @@ def _as_standing(row: Document) -> Standing:
         needs=frozenset(needs or ()),
         resources=tuple(blocked["resources"]),
         is_plain=row["timed"] == len(steps) and all(s.get("needs") == needs for s in steps),
-        document=from_stored(row["document"]) if row.get("document") else None,
+        document=row.get("document"),
     )
 
 
