@@ -12,8 +12,8 @@ CHILDREN = int(os.environ.get("BATON_CAPACITY_CHILDREN", "3"))
 SLOTS = int(os.environ.get("BATON_CAPACITY_SLOTS", "2"))
 #: Claims that may run at once; more than may call, else nothing would hold anybody back.
 CLAIMS = WORKERS * CHILDREN * SLOTS
-#: How far a workflow may call from its turn: the claims refused, and the calls begun, meanwhile.
-ORDER_KEPT = CLAIMS + LIMIT
+#: How far a workflow may call from its turn: others call while a slot is held up on a busy machine.
+ORDER_KEPT = 2 * CLAIMS + LIMIT
 #: Starts at each rate.
 STARTS = int(os.environ.get("BATON_CAPACITY_STARTS", "4"))
 #: Seconds a server is away.
