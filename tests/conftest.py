@@ -97,6 +97,23 @@ def mongo_db_name(databases: Databases) -> Iterator[str]:
 
 
 @pytest.fixture
+def ran() -> list[str]:
+    """What a test's activities tell of themselves."""
+    return []
+
+
+@pytest.fixture
+def flush(redis_client: "redis_client_library.Redis", key_prefix: str) -> Callable[[], None]:
+    """Lose every hint of this test's kernels, as a restarted Redis does."""
+
+    def lose() -> None:
+        if keys := list(redis_client.scan_iter(match=f"*{key_prefix}*", count=1000)):
+            redis_client.delete(*keys)
+
+    return lose
+
+
+@pytest.fixture
 def instances(
     mongo_client: MongoClient[dict[str, Any]], mongo_db_name: str
 ) -> Collection[dict[str, Any]]:

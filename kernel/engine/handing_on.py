@@ -245,9 +245,21 @@ class HandingOn:
             if state.places():
                 self.hand_on(state.name, state)
 
-    def _look_together(self, asked: Sequence[tuple[str, ...]]) -> list[list[ResourceState]]:
-        """Read once for all who were put off together: after each of their deferrals."""
-        states = self._store.read_all(sorted({name for names in asked for name in names}))
+    def _look_together(
+        self, asked: Sequence[tuple[str, ...]]
+    ) -> list[list[ResourceState] | Exception]:
+        """Read once for all who were put off together: after each of their deferrals.
+
+        A resource that cannot be read is told to those who asked for it, and not to the others.
+        """
+        try:
+            states = self._store.read_all(sorted({name for names in asked for name in names}))
+        except StoreUnavailable:
+            raise
+        except Exception as exc:  # noqa: BLE001 - whoever asked for it is told
+            if len(asked) == 1:
+                return [exc]
+            return [answer for names in asked for answer in self._look_together([names])]
         return [[states[name] for name in names] for names in asked]
 
     def following(self, resource: str, *, whole: bool = False) -> list[Standing]:

@@ -16,7 +16,7 @@ from kernel.model import WorkflowInstance
 from kernel.protocol.starting import workflow_id_of
 from kernel.runtime.wiring import Parts
 from kernel.store import FactReader, WorkerBeat
-from kernel.store.reading import Standing
+from kernel.store.reading import RoundSeen
 from kernel.store.reading_resources import ResourceReader
 from kernel.verifying import Finding, Looked, Verifier
 
@@ -134,7 +134,7 @@ class Inspecting:
         verifier = Verifier(FactReader(connection), self._parts.scan, resources)
         return verifier.verify(limit=limit, sample=sample, on_page=on_page)
 
-    def rounds_of(self, biz_keys: Collection[str]) -> dict[str, Standing]:
+    def rounds_of(self, biz_keys: Collection[str]) -> dict[str, RoundSeen]:
         """Return (status, round) of those instances that exist, by biz_key; one read for all.
 
         Of one that this version cannot read too: None stands for what it does not know.
@@ -144,7 +144,7 @@ class Inspecting:
         """
         keys = {workflow_id_of(key): key for key in biz_keys}
         found = FactReader(self._parts.connection).rounds(keys)
-        return {keys[workflow_id]: standing for workflow_id, standing in found.items()}
+        return {keys[workflow_id]: seen for workflow_id, seen in found.items()}
 
     def progress(self, *, timeout: float | None = None) -> Progress:
         """Tell whether work goes on: what has waited longest, and when somebody last took a claim.

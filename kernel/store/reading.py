@@ -24,7 +24,7 @@ _UNIQUE: Final = {INSTANCES: ("workflow_id", "biz_key"), SIGNALS: ("signal_id",)
 
 
 #: Status and round of an instance; None where this version does not know what stands there.
-Standing = tuple[InstanceStatus | None, int | None]
+RoundSeen = tuple[InstanceStatus | None, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +71,12 @@ class FactReader:
             rows = list(self._instances.aggregate([{"$sample": {"size": count}}]))
         return list({one.workflow_id: one for one in map(_read, rows)}.values())
 
-    def rounds(self, workflow_ids: Collection[str]) -> dict[str, Standing]:
+    def rounds(self, workflow_ids: Collection[str]) -> dict[str, RoundSeen]:
         """Return status and round of those that exist, whatever else stands in them."""
         fields = {"workflow_id": 1, "status": 1, "fencing_token": 1}
         with translated():
             rows = self._instances.find({"workflow_id": {"$in": list(workflow_ids)}}, fields)
-            return {row["workflow_id"]: _standing(row) for row in rows}
+            return {row["workflow_id"]: _round(row) for row in rows}
 
     def again(self, workflow_ids: Collection[str]) -> list[Read]:
         """Return these instances as no failover can undo them."""
@@ -121,7 +121,7 @@ def _is_among(field: str, keys: Sequence[Any]) -> bool:
     return any([name for name, _ in key] == [field] for key in keys)
 
 
-def _standing(row: Document) -> Standing:
+def _round(row: Document) -> RoundSeen:
     status, number = row.get("status"), row.get("fencing_token")
     known = InstanceStatus(status) if status in _STATUSES else None
     return known, int(number) if isinstance(number, int) else None

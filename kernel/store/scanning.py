@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kernel.errors import NotFound
-from kernel.model import Priority, WorkflowInstance
+from kernel.model import Priority, StepState, WorkflowInstance
 from kernel.protocol import owning
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored
@@ -27,10 +27,9 @@ log: Final = logging.getLogger("baton.store")
 _CLAIMABLE: Final = [status.value for status in owning.CLAIMABLE]
 #: What the lanes need of an instance: far less than the instance.
 _HINT_FIELDS: Final = {"workflow_id": 1, "queue": 1, "priority": 1, "claimable_time": 1}
-_OF_A_STEP: Final = (
-    *("status", "seq", "attempt", "recoveries", "depends_on", "not_before", "since"),
-    *("blocked_on", "resume", "finished_at", "woken_by"),
-)
+#: What an outline leaves out of a step: the value it carries, and where its time went.
+_NOT_TOLD: Final = {"checkpoint", "attempts", "times", "lead"}
+_OF_A_STEP: Final = [name for name in StepState.model_fields if name not in _NOT_TOLD]
 #: Dates before it nobody here can read.
 _FIRST_DATE: Final = datetime.min.replace(tzinfo=UTC)
 _LANES: Final = frozenset(int(priority) for priority in Priority)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pymongo.collection import Collection
 
-from kernel import Definition, Kernel, Priority, Step
+from kernel import Definition, InvariantViolation, Kernel, Priority, Step
 from kernel.protocol.resources import PermitOwner
 from kernel.publish import StartItem
 from kernel.testing import TimeShift
@@ -177,3 +177,15 @@ def test_a_name_that_is_waited_for_is_known_however_the_waiter_looks(make_line: 
     waiters = line.kernel._parts.permits.waiters
     assert waiters.waited_for(limit=9) == ["a", R]
     assert waiters.waited_for(limit=1) == ["a"]
+
+
+def test_a_resource_of_another_shape_is_told_only_to_those_who_look_at_it(
+    make_kernel: MakeKernel, instances: Collection[Any]
+) -> None:
+    kernel = make_kernel()
+    kernel.capacity.set_limit(R, max_concurrency=3)
+    instances.database["workflow_capacity"].insert_one({"_id": "foreign", "holders": 3})
+    look = kernel._parts.permits.handing_on._look_together
+    [seen], told, [again] = look([(R,), ("foreign",), (R,)])  # type: ignore[misc]
+    assert (seen.max_concurrency, again.max_concurrency) == (3, 3)
+    assert isinstance(told, InvariantViolation)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import redis
 
 from kernel import (
     ActivityContext,
@@ -30,17 +29,6 @@ def work(ctx: ActivityContext) -> Any:
 
 
 ORDER = definition("test.lost", {"a": work})
-
-
-@pytest.fixture
-def flush(redis_client: "redis.Redis", key_prefix: str) -> Callable[[], None]:
-    """Lose every hint of this test's kernels, as a restarted Redis does."""
-
-    def lose() -> None:
-        if keys := list(redis_client.scan_iter(match=f"*{key_prefix}*", count=1000)):
-            redis_client.delete(*keys)
-
-    return lose
 
 
 def lanes(kernel: Kernel) -> dict[int, int]:

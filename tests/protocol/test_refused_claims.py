@@ -5,25 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import redis
-from pymongo import MongoClient
-from pymongo.database import Database
+from pymongo.collection import Collection
 
 from kernel import ActivityContext, Kernel
 from kernel.definition import Definition
 from kernel.store import claiming
 from kernel.testing import TimeShift
+from tests.kit.foreign import alter
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
-
-
-@pytest.fixture
-def database(mongo_client: MongoClient[dict[str, Any]], mongo_db_name: str) -> Database[Any]:
-    return mongo_client[mongo_db_name]
-
-
-@pytest.fixture
-def ran() -> list[str]:
-    return []
 
 
 @pytest.fixture
@@ -34,65 +23,53 @@ def order(ran: list[str]) -> Definition:
     return definition("test.refused", {"a": step})
 
 
-def alter(database: Database[Any], keys: list[str], change: dict[str, Any]) -> None:
-    """Write what another version allows; this one's validator would refuse it."""
-    update = {"q": {"biz_key": {"$in": keys}}, "u": {"$set": change}, "multi": True}
-    database.command(
-        {
-            "update": "workflow_instances",
-            "updates": [update],
-            "bypassDocumentValidation": True,
-        }
-    )
-
-
 FIFTH_LANE = {"priority": 4}
 
 
 @pytest.mark.parametrize("slots", [1, 4])
 @pytest.mark.parametrize("with_redis", [True, False])
 def test_the_others_are_claimed_and_it_stays_as_it_is(
-    make_kernel: MakeKernel, database: Database[Any], order: Definition, ran: list[str],
+    make_kernel: MakeKernel, instances: Collection[Any], order: Definition, ran: list[str],
     with_redis: bool, slots: int, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     kernel = make_kernel(order, with_redis=with_redis, slots_per_child=slots)
     for n in range(4):
         start(kernel, order, biz_key=f"k{n}")
-    alter(database, ["k0", "k2"], FIFTH_LANE)
-    before = list(database["workflow_instances"].find(FIFTH_LANE))
+    alter(instances, ["k0", "k2"], FIFTH_LANE)
+    before = list(instances.find(FIFTH_LANE))
     with caplog.at_level(logging.ERROR, "baton"):
         kernel._parts.drain.poll([QUEUE])
     assert sorted(ran) == ["k1", "k3"]
-    assert list(database["workflow_instances"].find(FIFTH_LANE)) == before
+    assert list(instances.find(FIFTH_LANE)) == before
     said = [record for record in caplog.records if "cannot be claimed" in record.getMessage()]
     assert said
 
 
 def test_without_redis_however_many_are_refused_the_others_get_their_turn(
-    make_kernel: MakeKernel, database: Database[Any], order: Definition, ran: list[str],
+    make_kernel: MakeKernel, instances: Collection[Any], order: Definition, ran: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(claiming, "_TRIED_PAST", 2)
     kernel = make_kernel(order, with_redis=False)
     for n in range(7):
         start(kernel, order, biz_key=f"k{n}")
-    alter(database, [f"k{n}" for n in range(5)], FIFTH_LANE)
+    alter(instances, [f"k{n}" for n in range(5)], FIFTH_LANE)
     for _ in range(3):
         kernel.drain([QUEUE])
     assert sorted(ran) == ["k5", "k6"]
 
 
 def test_without_redis_one_is_tried_again_once_it_may_be_changed(
-    make_kernel: MakeKernel, database: Database[Any], order: Definition, ran: list[str],
+    make_kernel: MakeKernel, instances: Collection[Any], order: Definition, ran: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(claiming, "_REFUSED_SECONDS", 0.0)
     kernel = make_kernel(order, with_redis=False)
     start(kernel, order, biz_key="k0")
-    alter(database, ["k0"], FIFTH_LANE)
+    alter(instances, ["k0"], FIFTH_LANE)
     kernel.drain([QUEUE])
     assert ran == []
-    alter(database, ["k0"], {"priority": 1})
+    alter(instances, ["k0"], {"priority": 1})
     kernel.drain([QUEUE])
     assert ran == ["k0"]
 
@@ -105,15 +82,6 @@ PLACES: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def flush(redis_client: "redis.Redis", key_prefix: str) -> Callable[[], None]:
-    def lose() -> None:
-        if keys := list(redis_client.scan_iter(match=f"*{key_prefix}*", count=1000)):
-            redis_client.delete(*keys)
-
-    return lose
-
-
 def pushed(kernel: Kernel) -> set[str]:
     return {one.workflow_id for one in kernel.hints.hints.pop_many(QUEUE, 20)}
 
@@ -121,12 +89,12 @@ def pushed(kernel: Kernel) -> set[str]:
 @pytest.mark.parametrize("place", PLACES, ids=str)
 @pytest.mark.parametrize("bad", ["k0", "k3"])
 def test_after_a_flush_the_others_stand_in_their_lanes_again(
-    make_kernel: MakeKernel, database: Database[Any], order: Definition,
+    make_kernel: MakeKernel, instances: Collection[Any], order: Definition,
     flush: Callable[[], None], place: dict[str, Any], bad: str,
 ) -> None:  # fmt: skip
     kernel = make_kernel(order)
     ids = {f"k{n}": start(kernel, order, biz_key=f"k{n}") for n in range(4)}
-    alter(database, [bad], place)
+    alter(instances, [bad], place)
     flush()
     TimeShift(kernel).advance(seconds=2)
     kernel.tick()
@@ -137,12 +105,12 @@ def test_after_a_flush_the_others_stand_in_their_lanes_again(
 
 
 def test_a_page_of_lost_candidates_is_filled_past_those_no_lane_takes(
-    make_kernel: MakeKernel, database: Database[Any], order: Definition,
+    make_kernel: MakeKernel, instances: Collection[Any], order: Definition,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     kernel = make_kernel(order)
     ids = [start(kernel, order, biz_key=f"k{n}") for n in range(6)]
-    alter(database, ["k0", "k1", "k2", "k4"], FIFTH_LANE)
+    alter(instances, ["k0", "k1", "k2", "k4"], FIFTH_LANE)
     find = kernel._parts.scan.due_claimable
     with caplog.at_level(logging.ERROR, "baton.store"):
         assert [row["workflow_id"] for row in find(limit=1)] == [ids[3]]

@@ -10,6 +10,8 @@ from pymongo.collection import Collection
 from kernel import InstanceStatus, Kernel, Reason, Sleep, Unreadable, WaitForSignal
 from kernel.errors import StoreUnavailable
 from kernel.protocol import beginning
+from kernel.protocol.commit import Commit
+from kernel.store import InstanceStore
 from kernel.store.group_commits import commit_group
 from kernel.testing import TimeShift
 from tests.kit.kernels import QUEUE, DeadWorker, MakeKernel, definition, start
@@ -218,3 +220,31 @@ def test_a_claim_on_one_that_cannot_be_read_is_given_back_with_its_attempt(
     done = kernel.get(workflow_id)
     assert (done.status, ran) == (InstanceStatus.COMPLETED, [1])
     assert [each.outcome for each in done.steps["a"].attempts] == ["completed"]
+
+
+def test_a_claim_whose_giving_back_fails_is_left_to_its_lease(
+    make_kernel: MakeKernel, instances: Collection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[int] = []
+    of = definition("test.lost", {"a": lambda ctx: ran.append(ctx.attempt)})
+    kernel = make_kernel(of)
+    workflow_id = start(kernel, of)
+    instances.update_one({}, {"$set": {"error": 3}})
+    commit = InstanceStore.commit
+
+    def failing(self: InstanceStore, wanted: Commit) -> bool:
+        if wanted.label == "leave unread":
+            raise StoreUnavailable("away")
+        return commit(self, wanted)
+
+    monkeypatch.setattr(InstanceStore, "commit", failing)
+    kernel.drain([QUEUE])
+    row = instances.find_one()
+    assert row is not None
+    assert row["claim_token"], "nobody could give it back"
+    instances.update_one({}, {"$unset": {"error": 1}})
+    TimeShift(kernel).advance(seconds=60)
+    kernel.reconcile()
+    kernel.drain([QUEUE])
+    assert kernel.get(workflow_id).status is InstanceStatus.COMPLETED
+    assert ran == [2], "a death inside the first step, as of any claim that begins it"

@@ -25,11 +25,6 @@ def database(mongo_client: MongoClient[dict[str, Any]], mongo_db_name: str) -> D
 
 
 @pytest.fixture
-def ran() -> list[str]:
-    return []
-
-
-@pytest.fixture
 def sleeper(ran: list[str]) -> Definition:
     def step(ctx: ActivityContext) -> Any:
         if ctx.resume is None and ctx.input == "sleep":

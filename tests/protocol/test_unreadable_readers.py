@@ -14,15 +14,11 @@ from kernel.keeper.freeing import free_claim
 from kernel.model import InstanceStatus
 from kernel.publish import StartItem
 from kernel.testing import TimeShift
+from tests.kit.foreign import alter
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 
 #: What a later version might store, and this one does not know.
 NEWER = {"waits": [{"step": "a", "kind": "dream"}]}
-
-
-@pytest.fixture
-def ran() -> list[str]:
-    return []
 
 
 @pytest.fixture
@@ -31,18 +27,6 @@ def order(ran: list[str]) -> Definition:
         ran.append(ctx.biz_key)
 
     return definition("test.readers", {"a": step})
-
-
-def alter(instances: Collection[Any], biz_key: str, change: dict[str, Any]) -> None:
-    """Write what another version allows; this one's validator would refuse it."""
-    update = {"q": {"biz_key": biz_key}, "u": {"$set": change}}
-    instances.database.command(
-        {
-            "update": instances.name,
-            "updates": [update],
-            "bypassDocumentValidation": True,
-        }
-    )
 
 
 @pytest.mark.parametrize("slots", [1, 4])
@@ -122,7 +106,7 @@ def test_steps_of_another_shape_keep_no_other_asleep(
     for n in range(3):
         start(kernel, sleeper, biz_key=f"k{n}")
     kernel.drain([QUEUE])
-    alter(instances, "k0", {"steps": steps})
+    alter(instances, ["k0"], {"steps": steps})
     TimeShift(kernel).advance(seconds=61)
     getattr(kernel, by)()
     kernel.drain([QUEUE])
@@ -175,7 +159,7 @@ def test_standings_are_told_of_what_cannot_be_read(
         start(kernel, order, biz_key=f"k{n}", fencing_token=n + 1)
     changes: list[dict[str, Any]] = [NEWER, {"status": "paused"}, {"fencing_token": "third"}]
     for n, change in enumerate(changes):
-        alter(instances, f"k{n}", change)
+        alter(instances, [f"k{n}"], change)
     running = InstanceStatus.RUNNING
     assert kernel.rounds_of([f"k{n}" for n in range(5)]) == {
         "k0": (running, 1),

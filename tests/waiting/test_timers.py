@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import redis
 
 from kernel import ActivityContext, InstanceStatus, Kernel, Sleep, WaitForSignal, workflow_id_of
 from kernel.testing import TimeShift, run_until_idle
@@ -20,17 +19,6 @@ def wait(ctx: ActivityContext) -> Any:
 
 
 ORDER = definition("test.timer", {"a": wait})
-
-
-@pytest.fixture
-def flush(redis_client: "redis.Redis", key_prefix: str) -> Callable[[], None]:
-    """Lose every hint of this test's kernels."""
-
-    def lose() -> None:
-        if keys := list(redis_client.scan_iter(match=f"*{key_prefix}*", count=1000)):
-            redis_client.delete(*keys)
-
-    return lose
 
 
 def asleep(kernel: Kernel, *, by_signal: bool = False) -> None:
