@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
@@ -32,7 +33,7 @@ def test_the_site_is_the_console_and_shuts_out_strangers(transactional_db: None)
 
 
 def test_every_page_answers(operator: Client, job: ContentJob) -> None:
-    for path in ("/ops/", JOBS, f"{JOBS}{job.pk}/change/", TOKENS, f"{TOKENS}add/"):
+    for path in ("/ops/", JOBS, f"{JOBS}{quote(job.pk)}/change/", TOKENS, f"{TOKENS}add/"):
         assert operator.get(path, follow=True).status_code == 200, path
     for query in ("?q=acme", "?status=initial", "?dispatch_status=dispatched", "?o=1"):
         answer = operator.get(JOBS + query)
@@ -40,7 +41,7 @@ def test_every_page_answers(operator: Client, job: ContentJob) -> None:
 
 
 def test_what_clients_sent_is_shown_as_text(operator: Client, job: ContentJob) -> None:
-    page = operator.get(f"{JOBS}{job.pk}/change/").content.decode()
+    page = operator.get(f"{JOBS}{quote(job.pk)}/change/").content.decode()
     assert "&lt;script&gt;" in page
     assert "<script>alert" not in page
     assert "<img src=x" not in page
@@ -49,13 +50,13 @@ def test_what_clients_sent_is_shown_as_text(operator: Client, job: ContentJob) -
 def test_no_job_can_be_added_edited_or_deleted(operator: Client, job: ContentJob) -> None:
     assert operator.get(f"{JOBS}add/").status_code == 403
     assert operator.post(f"{JOBS}add/", {}).status_code == 403
-    assert operator.post(f"{JOBS}{job.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert operator.post(f"{JOBS}{quote(job.pk)}/delete/", {"post": "yes"}).status_code == 403
     before = ContentJob.objects.values().get()
     changes = {"status": "ready", "title": "x", "dispatch_status": "withdrawn"}
-    assert operator.post(f"{JOBS}{job.pk}/change/", changes).status_code == 403
+    assert operator.post(f"{JOBS}{quote(job.pk)}/change/", changes).status_code == 403
     act(operator, JOBS, "delete_selected", job.pk)
     assert ContentJob.objects.values().get() == before
-    page = operator.get(f"{JOBS}{job.pk}/change/").content.decode()
+    page = operator.get(f"{JOBS}{quote(job.pk)}/change/").content.decode()
     assert "dispatch_biz_key" in page.replace("Dispatch biz key", "dispatch_biz_key")
     assert not re.search(r'<(input|textarea|select)[^>]*name="dispatch_', page)
 
@@ -112,7 +113,11 @@ def test_a_new_token_is_shown_once_and_works(operator: Client, issued: str) -> N
     assert token is not None
     assert (token.tenant, token.name) == ("acme", "front end")
     assert ApiToken.objects.count() == 1
-    for path in (TOKENS, f"{TOKENS}{token.pk}/change/", f"{TOKENS}{token.pk}/history/"):
+    for path in (
+        TOKENS,
+        f"{TOKENS}{quote(token.pk)}/change/",
+        f"{TOKENS}{quote(token.pk)}/history/",
+    ):
         page = operator.get(path).content.decode()
         assert issued not in page
         assert token.token_hash not in page
@@ -122,8 +127,10 @@ def test_a_token_is_revoked_and_stays_on_record(operator: Client, issued: str) -
     token = ApiToken.objects.get()
     assert "1 tokens revoked." in act(operator, TOKENS, "revoke", token.pk).content.decode()
     assert access.authenticate(issued) is None
-    assert operator.post(f"{TOKENS}{token.pk}/delete/", {"post": "yes"}).status_code == 403
-    assert operator.post(f"{TOKENS}{token.pk}/change/", {"tenant": "globex"}).status_code == 403
+    assert operator.post(f"{TOKENS}{quote(token.pk)}/delete/", {"post": "yes"}).status_code == 403
+    assert (
+        operator.post(f"{TOKENS}{quote(token.pk)}/change/", {"tenant": "globex"}).status_code == 403
+    )
     assert ApiToken.objects.get().tenant == "acme"
 
 
