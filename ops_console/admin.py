@@ -8,6 +8,7 @@ revoked. Leaves to others: workflows themselves (the console's own pages).
 # ruff: noqa: ARG002 -- the arguments are those of Django's hooks
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 
+from jobs.dispatch import ExactJSONField
 from jobs.dispatch.mixin import own_columns
 from jobs.models import ApiToken, ContentJob
 from jobs.services import access, content
@@ -53,7 +55,11 @@ class ContentJobAdmin(JobAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: ContentJob | None = None) -> Any:
         """Show the business facts first and the intent's columns after them."""
         columns = own_columns(ContentJob)
-        names = [field.name for field in ContentJob._meta.fields if field.name not in columns]
+        names: list[Any] = [
+            _as_json(field.name) if isinstance(field, ExactJSONField) else field.name
+            for field in ContentJob._meta.fields
+            if field.name not in columns
+        ]
         return [(None, {"fields": names}), ("Dispatch intent", {"fields": columns})]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -111,14 +117,21 @@ class ContentJobAdmin(JobAdmin):
 class ApiTokenAdmin(TokenAdmin):
     """API tokens: issue one, see it once, revoke it."""
 
+    # Commands and the history of limits name a token by its number.
     list_display = (
-        *("name", "tenant", "ops", "user", "created_at", "expires_at", "last_used_at", "alive"),
+        *("name", "id", "tenant", "ops", "user", "created_at", "expires_at", "last_used_at"),
+        "alive",
     )
     list_filter = ("tenant", "ops", "revoked_at")
     search_fields = ("name", "tenant", "user__username")
-    readonly_fields = ("created_at", "last_used_at", "revoked_at")
-    fields = ("name", "tenant", "user", "expires_at", *readonly_fields)
     actions = ("revoke",)
+
+    def get_fields(self, request: HttpRequest, obj: ApiToken | None = None) -> Any:
+        """Ask for what a new token needs; show everything but the hash of one that is there."""
+        asked = ["name", "tenant", "user", "expires_at"]
+        if obj is None:
+            return asked
+        return ["id", "ops", *asked, "created_at", "last_used_at", "revoked_at"]
 
     @admin.display(boolean=True, description="alive")
     def alive(self, token: ApiToken) -> bool:
@@ -169,6 +182,17 @@ class ApiTokenAdmin(TokenAdmin):
         """End each token at once."""
         ended = sum(access.revoke_token(pk) for pk in queryset.values_list("pk", flat=True))
         self.message_user(request, f"{ended} tokens revoked.", messages.SUCCESS)
+
+
+def _as_json(name: str) -> Callable[[ContentJob], str]:
+    """Show a column as the JSON that it holds, not as Python would write it."""
+
+    @admin.display(description=name)
+    def shown(job: ContentJob) -> str:
+        value = getattr(job, name)
+        return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
+
+    return shown
 
 
 def _clean(form: ModelForm[ApiToken]) -> dict[str, Any]:

@@ -107,8 +107,10 @@ def problem(
 
 
 def problem_404(request: HttpRequest, *_: object, **__: object) -> HttpResponse:
-    """Answer an address that no route matches."""
-    return problem(request, Refusal("not-found"))
+    """Answer an address that no route matches; whoever types one may not know where to read."""
+    docs = _absolute(request, "/api/v1/docs")
+    hint = f"There is no such address. {docs} lists the API's; none of them ends in a slash."
+    return problem(request, Refusal("not-found", hint))
 
 
 def problem_500(request: HttpRequest) -> HttpResponse:

@@ -61,8 +61,10 @@ def _header(instance: WorkflowInstance, *, colour: bool) -> str:
         rows.append(["waits since", blocked.since])
     text = table(["", ""], rows, colour=colour).lstrip("\n")
     if instance.error is not None:
+        # Not a row of the table, which would cut the message.
+        label = "error".ljust(max(len(str(row[0])) for row in rows))
         step = f" in {instance.error.step}" if instance.error.step else ""
-        text += f"\nerror        {instance.error.code}{step}: {printable(instance.error.message)}"
+        text += f"\n{label}  {instance.error.code}{step}: {printable(instance.error.message)}"
     return text
 
 

@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("path", ["/api", "/api/", "/api/v1/", "/api/v2/jobs", "/api/v1/jobs/"])
 def test_unknown_addresses_are_not_found(acme: Caller, path: str) -> None:
-    assert slug_of(acme.get(path)) == "not-found"
+    answer = acme.get(path)
+    assert slug_of(answer) == "not-found"
+    assert "/api/v1/docs" in answer.json()["detail"]
     assert slug_of(acme.post(path, {})) == "not-found"
 
 
@@ -148,7 +150,10 @@ def test_what_a_client_sent_is_named_safely(acme: Caller) -> None:
 def test_each_problem_has_its_page(slug: str) -> None:
     page = Client().get(f"/problems/{slug}")
     assert page.status_code == 200
-    assert PROBLEMS[slug].title in html.unescape(page.content.decode())
+    text = html.unescape(page.content.decode())
+    assert PROBLEMS[slug].title in text
+    assert ("the same request may succeed later" in text) is PROBLEMS[slug].retryable
+    assert ("no, not unchanged" in text) is not PROBLEMS[slug].retryable
 
 
 def test_a_page_nobody_published_is_not_found() -> None:

@@ -30,6 +30,7 @@ def test_the_site_is_the_console_and_shuts_out_strangers(transactional_db: None)
         answer = Client().get(path)
         assert (answer.status_code, answer["Location"]) == (302, f"/ops/login/?next={path}")
     assert Client().get("/")["Location"] == "/ops/"
+    assert Client().get("/favicon.ico")["Content-Type"] == "image/svg+xml"
 
 
 def test_every_page_answers(operator: Client, job: ContentJob) -> None:
@@ -42,7 +43,7 @@ def test_every_page_answers(operator: Client, job: ContentJob) -> None:
 
 def test_what_clients_sent_is_shown_as_text(operator: Client, job: ContentJob) -> None:
     page = operator.get(f"{JOBS}{quote(job.pk)}/change/").content.decode()
-    assert "&lt;script&gt;" in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;&quot;: &quot;javascript:alert(1)&quot;" in page
     assert "<script>alert" not in page
     assert "<img src=x" not in page
 
@@ -113,6 +114,7 @@ def test_a_new_token_is_shown_once_and_works(operator: Client, issued: str) -> N
     assert token is not None
     assert (token.tenant, token.name) == ("acme", "front end")
     assert ApiToken.objects.count() == 1
+    assert f'field-id">{token.pk}<' in operator.get(TOKENS).content.decode()
     for path in (
         TOKENS,
         f"{TOKENS}{quote(token.pk)}/change/",
