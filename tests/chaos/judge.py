@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.db import connection
-from pydantic import ValidationError
 
 from jobs.models import ContentJob
 from jobs.runtime import get_kernel
-from kernel import StepStatus, WorkflowInstance
+from kernel import StepStatus, Unreadable, WorkflowInstance
 from tests.chaos.business import plans
 from tests.chaos.counting import Call, most_at_once
 from tests.chaos.load import Load, Promise
@@ -75,6 +74,7 @@ def judge(
     keys = [*load.accepted, *jobs]
     instances, damaged = _instances(keys)
     return [
+        *_of_nothing(keys),
         *load.errors,
         *(f"{key} cannot be read: {why}" for key, why in damaged.items()),
         *_of_ends(load.accepted, instances),
@@ -96,12 +96,16 @@ def _instances(keys: list[str]) -> tuple[dict[str, WorkflowInstance], dict[str, 
     for key in keys:
         try:
             instance = get_kernel().find(biz_key=key)
-        except ValidationError as error:
-            damaged[key] = str(error.errors()[0]["loc"])
+        except Unreadable as error:
+            damaged[key] = error.fault
         else:
             if instance is not None:
                 found[key] = instance
     return found, damaged
+
+
+def _of_nothing(keys: list[str]) -> list[str]:
+    return [] if keys else ["nothing was accepted, so nothing is proved"]
 
 
 def _of_ends(accepted: dict[str, Promise], instances: dict[str, WorkflowInstance]) -> Iterator[str]:

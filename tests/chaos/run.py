@@ -4,7 +4,8 @@
 servers ─▶ schema ─▶ fleet ─▶ load and faults for N seconds ─▶ heal ─▶ until idle ─▶ judge
 ```
 
-Guarantees that the judge looks only when nothing is in flight, or says what never ended. Leaves
+Guarantees that the judge looks only when nothing is in flight, or says what never ended; and that a
+soak in which nothing was accepted, or that nobody could judge, is a violation. Leaves
 load, faults, healing and judging to the modules of these names.
 """
 
@@ -21,6 +22,7 @@ from typing import Any
 
 import redis
 from pymongo import MongoClient
+from pymongo.errors import PyMongoError
 
 from tests.chaos.counting import PORT, Counter, counting, most_at_once
 from tests.chaos.faults import Faults
@@ -42,6 +44,22 @@ class Run:
         """Run; return the exit status."""
         options = self._options
         _say(f"seed {options.seed}, {options.seconds:g} s, everything in {self._folder}")
+        try:
+            violations, last_line = self._soak()
+        except KeyboardInterrupt:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        for violation in violations:
+            _say(f"  {violation}")
+        if violations:
+            _say(f"repeat with --seed {options.seed}; logs are in {self._folder}")
+        else:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        _say(last_line)
+        return 1 if violations else 0
+
+    def _soak(self) -> tuple[list[str], str]:
+        options = self._options
         fleet = Fleet(
             self._folder,
             workers=options.workers,
@@ -55,19 +73,12 @@ class Run:
             _prepare()
             with running_site() as site, counting() as counter:
                 fleet.env[PORT] = str(counter.port)
-                violations, last_line = self._with_fleet(fleet, site.url + "/tides", counter)
+                return self._with_fleet(fleet, site.url + "/tides", counter)
         finally:
             fleet.close()
-        for violation in violations:
-            _say(f"  {violation}")
-        if violations:
-            _say(f"repeat with --seed {options.seed}; logs are in {self._folder}")
-        else:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        _say(last_line)
-        return 1 if violations else 0
 
     def _with_fleet(self, fleet: Fleet, page: str, counter: Counter) -> tuple[list[str], str]:
+        from kernel import KernelError
         from tests.chaos import judge
         from tests.chaos.business import plans
         from tests.chaos.load import Load
@@ -76,23 +87,27 @@ class Run:
         load = Load(self._lots("l"), page, self._options.rate)
         faults = Faults(fleet, self._lots("f"), self._options.pause)
         fleet.start_processes()
-        submitting = threading.Thread(target=load.run, name="load")
+        # Whoever ends the soak half-way waits for no answer of servers that may be hurt.
+        submitting = threading.Thread(target=load.run, name="load", daemon=True)
         submitting.start()
         try:
             self._hurt(faults, load)
         finally:
             (self._folder / "faults.log").write_text("\n".join(faults.log) + "\n")
-            faults.end()
-            fleet.heal()
             load.stopping.set()
-            submitting.join()
+        faults.end()
+        fleet.heal()
+        submitting.join()
         late = self._until_idle(load, fleet)
         lines = read_ledger(self._folder / "ledger")
         violations = [f"{key} never ended" for key in late]
         with MongoClient[dict[str, Any]](fleet.mongo.url) as client:
-            violations += judge.judge(
-                load, lines, counter.calls, self._hint_keys(fleet), client["chaos"]
-            )
+            try:
+                violations += judge.judge(
+                    load, lines, counter.calls, self._hint_keys(fleet), client["chaos"]
+                )
+            except (KernelError, PyMongoError, redis.RedisError) as error:
+                violations.append(f"cannot be judged: {type(error).__name__}: {error}")
         _say(f"{len(counter.calls)} calls of {plans.RESOURCE}, at most"
              f" {most_at_once(counter.calls)} at once, those of lost claims included")  # fmt: skip
         accepted = len(load.accepted) + len(load.jobs)

@@ -1,12 +1,12 @@
 """Run the whole crash matrix outside pytest: `python -m tests.crash [--every-way] [--slots N] …`.
 
-Guarantees a last line with the sum, and exit status 1 if anything was violated. Leaves the servers
-to `tests.kit.servers`, as in a test run.
+Guarantees a last line with the sum, and exit status 1 if anything was violated, with what repeats
+it; a walk that breaks down is a violation. Leaves the servers to `tests.kit.servers`, as in a test
+run.
 """
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -15,10 +15,11 @@ from queue import SimpleQueue
 from typing import Any
 
 from tests.crash.kills import How, When
-from tests.crash.lab import Lab, open_lab
+from tests.crash.lab import Lab, Tally, open_lab
 from tests.crash.report import last_line, row
 from tests.crash.scenarios import MATRIX, OUTBOX, WAITING
-from tests.kit import groups, servers
+from tests.kit import groups, programs, servers
+from tests.kit.programs import say
 
 
 def main() -> int:
@@ -27,7 +28,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help=", ".join(every))
     parser.add_argument("--every-way", action="store_true", help="each boundary in all four ways")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
+    parser.add_argument("--jobs", type=programs.counted(1), default=os.cpu_count() or 2)
     groups.add_options(parser)
     chosen = parser.parse_args()
     groups.choose(chosen)
@@ -38,8 +39,17 @@ def main() -> int:
     walks = list(product(chosen.scenario or every, When, hows))
     with _labs(chosen.jobs) as labs, ThreadPoolExecutor(chosen.jobs) as pool:
         rows = list(pool.map(lambda walk: _walk(labs, *walk), walks))
-    _say(last_line(rows))
+    if violated := sorted({each["scenario"] for each in rows if each["violations"]}):
+        say(f'repeat with make crash ARGS="{" ".join([*violated, *_as_given(chosen)])}"')
+    say(last_line(rows))
     return 1 if any(each["violations"] for each in rows) else 0
+
+
+def _as_given(chosen: argparse.Namespace) -> list[str]:
+    """Return the options that change what a walk meets."""
+    numbers = {"--slots": chosen.slots, "--groups": chosen.groups}
+    given = [f"{name} {value}" for name, value in numbers.items() if value is not None]
+    return [*given, *(["--every-way"] if chosen.every_way else [])]
 
 
 @contextmanager
@@ -63,19 +73,16 @@ def _walk(labs: "SimpleQueue[Lab]", scenario: str, when: When, how: How | None) 
     lab = labs.get()
     try:
         tally = lab.walk(scenario, when, how)
+    except Exception as broken:  # noqa: BLE001 - the other walks go on; this one proves nothing
+        tally = Tally(violations=[f"{scenario}, {when}: {type(broken).__name__}: {broken}"])
     finally:
         labs.put(lab)
-    _say(f"{scenario:22} {when:6} {how or 'both':8} {tally.kills:4} kills"
-         f" {len(tally.violations):3} violations")  # fmt: skip
+    say(f"{scenario:22} {when:6} {how or 'both':8} {tally.kills:4} kills"
+        f" {len(tally.violations):3} violations")  # fmt: skip
     for violation in tally.violations:
-        _say(f"  {violation}")
+        say(f"  {violation}")
     return row(scenario, tally)
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    programs.run(main)

@@ -9,6 +9,9 @@ import os
 from argparse import ArgumentParser, Namespace
 from typing import Any
 
+from kernel import limits
+from tests.kit.programs import counted
+
 SLOTS, GROUPS = "BATON_TEST_SLOTS", "BATON_TEST_GROUPS"
 
 
@@ -27,8 +30,10 @@ def of_kernel() -> dict[str, Any]:
 
 def add_options(parser: ArgumentParser) -> None:
     """Let a program's caller choose."""
-    parser.add_argument("--slots", type=int, help="claims each process runs side by side")
-    parser.add_argument("--groups", type=int, help="writes that may travel together (32)")
+    slots = counted(1, limits.SLOTS_PER_CHILD)
+    parser.add_argument("--slots", type=slots, help="claims each process runs side by side")
+    groups = counted(1, 1000)
+    parser.add_argument("--groups", type=groups, help="writes that may travel together (32)")
 
 
 def choose(chosen: Namespace) -> None:

@@ -11,6 +11,7 @@ run's leader, so even a SIGKILLed run leaves nothing behind. `BATON_TEST_MONGO_U
 Leaves databases and keys of single tests to the fixtures in `tests/conftest.py`.
 """
 
+import atexit
 import contextlib
 import fcntl
 import json
@@ -52,6 +53,8 @@ def lead_run() -> bool:
     if RUN_DIR not in os.environ:
         os.environ[RUN_DIR] = tempfile.mkdtemp(prefix="baton-tests-", dir=_in_memory())
         os.environ[LEADER] = str(os.getpid())
+        # A run that ends before it has begun, by Ctrl-C while it imports, has no keeper to tidy up.
+        atexit.register(_end_run_of, os.getpid())
     return os.environ[LEADER] == str(os.getpid())
 
 
@@ -79,6 +82,12 @@ def end_run() -> None:
             time.sleep(0.02)
     shutil.rmtree(folder, ignore_errors=True)
     del os.environ[RUN_DIR], os.environ[LEADER]
+
+
+def _end_run_of(leader: int) -> None:
+    """End the run this process leads, if nobody has; a fork of it leads nothing."""
+    if RUN_DIR in os.environ and os.environ[LEADER] == str(leader) == str(os.getpid()):
+        end_run()
 
 
 def servers() -> Servers:

@@ -1,14 +1,15 @@
 """Break each guard in turn and see it noticed: `python -m tests.mutants [--jobs J] [WORD…]`.
 
-Guarantees exit status 1 if a mutant was not noticed, or its text has moved; a run of all of them
-writes docs/mutants.md. Leaves the running to `grinding`.
+Guarantees exit status 1 if a mutant was not noticed, or its text has moved, and 2 if no mutant has
+the words asked for; a run of all of them writes docs/mutants.md. Leaves the running to `grinding`.
 """
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 
+from tests.kit import programs
+from tests.kit.programs import say
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.further import FURTHER
 from tests.mutants.grinding import Result, failing_suites, grind
@@ -31,33 +32,36 @@ def main() -> int:
     """Grind the chosen mutants; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("word", nargs="*", help="only mutants whose name has one of these words")
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2))
+    jobs = max(1, (os.cpu_count() or 2) // 2)
+    parser.add_argument("--jobs", type=programs.counted(1), default=jobs)
     parser.add_argument("--whole", action="store_true", help="run the suites unbroken, first")
     chosen = parser.parse_args()
     every = (*MUTANTS, *FURTHER)
     mutants = [m for m in every if not chosen.word or any(w in m.name for w in chosen.word)]
+    if not mutants:
+        parser.error(f"no mutant has one of the words {chosen.word}; docs/mutants.md names them")
     try:
         for mutant in every:
             mutant.applied_to((ROOT / mutant.file).read_text(encoding="utf-8"))
     except Moved as exc:
-        _say(f"{exc}; move the mutant after it")
+        say(f"{exc}; move the mutant after it")
         return 1
     if chosen.whole:
         suites = sorted({suite for mutant in mutants for suite in mutant.suites})
         if failing := failing_suites(suites, jobs=chosen.jobs):
-            _say("fail without any mutant: " + "; ".join(failing))
+            say("fail without any mutant: " + "; ".join(failing))
             return 1
     results = [_told(result) for result in grind(mutants, jobs=chosen.jobs)]
     if len(results) == len(every):
         _TABLE.write_text(_HEAD + "".join(map(_row, results)), encoding="utf-8")
     missed = [result for result in results if result.caught_by is None]
-    _say(f"mutants: {len(results)} tried, {len(missed)} not noticed")
+    say(f"mutants: {len(results)} tried, {len(missed)} not noticed")
     return 1 if missed else 0
 
 
 def _told(result: Result) -> Result:
     verdict = result.test if result.caught_by else "NOT NOTICED"
-    _say(f"{result.seconds:5.0f} s  {result.mutant.name:40} {verdict}")
+    say(f"{result.seconds:5.0f} s  {result.mutant.name:40} {verdict}")
     return result
 
 
@@ -69,10 +73,5 @@ def _row(result: Result) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    programs.run(main)
