@@ -470,3 +470,29 @@ def test_an_interrupted_step_that_waits_counts_its_interruption_once(
     done: WorkflowInstance = kernel.get(workflow_id)
     assert done.status is InstanceStatus.COMPLETED
     assert (done.steps["a"].attempt, done.steps["a"].recoveries) == (2, 0)
+
+
+def test_an_interrupted_step_of_a_workflow_that_waits_counts_its_interruption(
+    make_kernel: MakeKernel, dead_worker: Any
+) -> None:
+    order = definition("test.tenant", {"a": lambda _: None}, workflow_resources=lambda _: R)
+    kernel = make_kernel(order)
+    workflow_id = start(kernel, order)
+    dead_worker.begins(kernel, workflow_id)
+    full(kernel)
+    kernel.drain([QUEUE])
+    step = kernel.get(workflow_id).steps["a"]
+    assert (step.status, step.attempt, step.recoveries) == (StepStatus.PENDING, 1, 1)
+
+
+def test_whoever_is_claimed_stands_in_no_line(make_kernel: MakeKernel) -> None:
+    seen: list[Any] = []
+    order = calls(a=lambda ctx: seen.append(kernel.get(ctx.workflow_id).blocked_on))
+    kernel: Kernel = make_kernel(order)
+    elsewhere = full(kernel)
+    workflow_id = start(kernel, order)
+    kernel.drain([QUEUE])
+    assert kernel.get(workflow_id).blocked_on is not None
+    elsewhere.gives("other-0")
+    kernel.drain([QUEUE])
+    assert seen == [None]

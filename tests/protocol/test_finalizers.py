@@ -185,6 +185,19 @@ def test_a_finalizer_that_kills_its_worker_every_time_is_tried_hourly(
     assert len(finalizer.seen) == 2
 
 
+def test_an_error_of_a_finalizer_ends_the_row_of_its_deaths(
+    make_kernel: MakeKernel, dead_worker: DeadWorker
+) -> None:
+    finalizer = Finalizer(OSError("first"), OSError("second"))
+    kernel, workflow_id = made(make_kernel, FAILURE, finalizer, max_recoveries=2)
+    for entered in (1, 2, 3):
+        run_until_idle(kernel, [QUEUE])
+        assert len(finalizer.seen) == entered, "two deaths in a row are not too many"
+        if entered < 3:
+            _die_in_finalizer(kernel, dead_worker, workflow_id, times=2)
+    assert kernel.get(workflow_id).status is InstanceStatus.FAILED
+
+
 def test_a_stop_leaves_a_finalizer_to_the_next_worker_as_if_untouched(
     make_kernel: MakeKernel,
 ) -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from pymongo.errors import BulkWriteError
+from pymongo.results import BulkWriteResult
 
 from kernel import InstanceStatus, Kernel, StepStatus
 from kernel.errors import StoreUnavailable, ValueTooLarge
@@ -138,6 +141,36 @@ def test_a_statement_too_large_to_travel_leaves_the_outcome_of_its_group_open(
     commits += [_home(group.kernel, wid, "small") for wid in group.ids[1:]]
     with pytest.raises(StoreUnavailable):
         group.send(commits)
+
+
+class Deaf:
+    """A collection on whose bulk writes nothing is done, and how that is told."""
+
+    def __init__(self, collection: Any, details: dict[str, Any] | None = None) -> None:
+        self.find = collection.find
+        self._details = details
+
+    def bulk_write(self, *_: object, **__: object) -> BulkWriteResult:
+        if self._details is not None:
+            raise BulkWriteError(self._details)
+        return BulkWriteResult({"nMatched": 0}, acknowledged=True)
+
+
+def test_a_statement_that_found_nothing_under_a_claim_still_held_is_left_open(
+    group: Group,
+) -> None:
+    commits = group.begins()
+    instances: Any = Deaf(group.connection.collection("workflow_instances"))
+    answers = commit_group(instances, group.kernel.clock, commits)
+    assert all(isinstance(answer, StoreUnavailable) for answer in answers), "not lost"
+
+
+def test_a_group_the_majority_has_not_confirmed_is_left_open(group: Group) -> None:
+    commits = group.begins()
+    details = {"nMatched": 4, "writeErrors": [], "writeConcernErrors": [{"code": 64}]}
+    instances: Any = Deaf(group.connection.collection("workflow_instances"), details)
+    with pytest.raises(StoreUnavailable, match="majority"):
+        commit_group(instances, group.kernel.clock, commits)
 
 
 def _home(kernel: Kernel, workflow_id: str, output: str) -> Commit:

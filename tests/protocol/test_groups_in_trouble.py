@@ -14,6 +14,7 @@ from kernel import ActivityContext, Kernel, Step, StepStatus
 from kernel.engine import drain, running
 from kernel.engine.threads import ActivityThreads
 from kernel.errors import StoreUnavailable
+from kernel.store import InstanceStore
 from kernel.store.claiming import InstanceClaims
 from tests.capacity.test_passing import Line
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
@@ -74,6 +75,44 @@ def test_an_outage_among_single_claims_leaves_those_before_it_running(
     group.kernel.drain([QUEUE])
     assert len(calls) > 2
     assert sorted(group.ran) == ["k0", "k1", "k3", "k4", "k5"]
+
+
+def test_candidates_nobody_could_be_asked_about_stand_in_their_lanes_again(
+    make_kernel: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = Group(make_kernel)
+
+    def away(*_: object, **__: object) -> Any:
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(InstanceClaims, "claim_group", away)
+    with pytest.raises(StoreUnavailable):
+        group.kernel.drain([QUEUE])
+    monkeypatch.undo()
+    group.kernel.drain([QUEUE])
+    assert sorted(group.ran) == [f"k{n}" for n in range(6)]
+
+
+def test_an_outage_at_the_look_after_those_not_granted_costs_nobody_his_turn(
+    make_kernel: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = Group(make_kernel)
+    claim_group, read, looks = InstanceClaims.claim_group, InstanceStore.read, []
+
+    def four_at_most(self: InstanceClaims, ids: Any, **options: Any) -> Any:
+        return claim_group(self, ids[:4], **options)
+
+    def away_at_first(self: InstanceStore, workflow_id: str, **options: Any) -> Any:
+        looks.append(workflow_id)
+        if len(looks) == 1:
+            raise StoreUnavailable("away")
+        return read(self, workflow_id, **options)
+
+    monkeypatch.setattr(InstanceClaims, "claim_group", four_at_most)
+    monkeypatch.setattr(InstanceStore, "read", away_at_first)
+    group.kernel.drain([QUEUE])
+    assert looks
+    assert sorted(group.ran) == [f"k{n}" for n in range(6)]
 
 
 def test_claims_that_could_not_be_read_at_once_are_read_again(

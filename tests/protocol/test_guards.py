@@ -200,3 +200,23 @@ def _signal(workflow_id: str, signal_id: str) -> Signal:
         wait_key="k",
         generation=1,
     )
+
+
+def test_whoever_meets_another_protocol_puts_off_only_what_it_has_read(stale: Stale) -> None:
+    workflow_id = start(stale.kernel, ORDER)
+    read = stale.store.read(workflow_id)
+    assert read is not None
+    held = stale.claim(workflow_id)
+    assert stale.store.commit(owning.hand_back(held.instance))
+    before = stale.kernel.get(workflow_id)
+    assert not stale.store.commit(owning.defer_incompatible(read.instance, "f" * 64, seconds=3600))
+    assert stale.kernel.get(workflow_id) == before
+
+
+def test_a_holder_that_was_taken_over_leaves_nothing_unread(stale: Stale) -> None:
+    workflow_id = start(stale.kernel, ORDER)
+    late, successor = stale.taken_over(workflow_id)
+    token = str(late.instance.claim_token)
+    commit = owning.leave_unread(workflow_id, token, ("a",), "steps", seconds=30)
+    assert not stale.store.commit(commit)
+    assert stale.kernel.get(workflow_id).claim_token == successor.instance.claim_token
