@@ -116,7 +116,9 @@ def _blocked(instance: WorkflowInstance, blocked: BlockedOn, now: datetime) -> E
     if blocked.until is None or blocked.until >= limits.FAR_FUTURE:
         end = "wakes by signal only"
     else:
-        end = f"goes on in {_span(blocked.until - now)}"
+        # The poll of a signal wait: its step looks, and may find that it has to wait on.
+        does = "looks again" if blocked.reason is Reason.SIGNAL else "goes on"
+        end = f"{does} in {_span(blocked.until - now)}"
     detail = f" ({blocked.detail})" if blocked.detail else ""
     names = f" {', '.join(blocked.resources)}" if blocked.resources else ""
     sentence = f"waiting{waited}{at} · {blocked.reason.value}{names}{detail} · {end}"

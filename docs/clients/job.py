@@ -22,9 +22,9 @@ def call(client: httpx.Client, method: str, url: str, **options: object) -> http
         last = attempt == TRIES - 1
         try:
             answer = client.request(method, url, **options)  # type: ignore[arg-type]
-        except httpx.TransportError:
+        except httpx.TransportError as error:
             if last:
-                raise
+                sys.exit(f"{client.base_url} does not answer: {error}")
             time.sleep(2**attempt / 10)
             continue
         if answer.is_success:
@@ -58,4 +58,6 @@ def main(source_url: str, key: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or not {"BATON_URL", "BATON_TOKEN"} <= os.environ.keys():
+        sys.exit("usage: BATON_URL=… BATON_TOKEN=… python job.py SOURCE_URL [KEY]")
     main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else str(uuid.uuid4()))

@@ -6,7 +6,9 @@
 # Repeat it with the same KEY after any failure: the job is made once.
 set -eu
 
-source_url=$1
+usage="usage: BATON_URL=… BATON_TOKEN=… sh job.sh SOURCE_URL [KEY]"
+: "${BATON_URL:?$usage}" "${BATON_TOKEN:?$usage}"
+source_url=${1:?$usage}
 key=${2:-$(python3 -c 'import uuid; print(uuid.uuid4())')}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

@@ -121,7 +121,15 @@ def _history(one: ResourceStatus, *, colour: bool) -> str:
 
 
 def _change(change: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} {clean(value)}" for name, value in change.items())
+    return ", ".join(_one_change(name, value) for name, value in change.items())
+
+
+def _one_change(name: str, value: object) -> str:
+    if name == "paused":
+        return "paused" if value else "resumed"
+    if value is None:
+        return f"{name} {'unlimited' if name.startswith('max_') else 'over'}"
+    return f"{name} {clean(value)}"
 
 
 def _more(count: int, *, of: int = LINES_SHOWN) -> str:

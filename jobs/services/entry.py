@@ -119,8 +119,9 @@ def _recording(kind: object, options: object) -> Iterator[Problem]:
         if name not in possible:
             yield Problem(pointer=f"/options/{name}", detail=f"A job of kind {kind} has none.")
     if possible and len(given) != 1:
-        names = " or ".join(possible)
-        yield Problem(pointer=f"/options/{possible[0]}", detail=f"Give exactly one of: {names}.")
+        one = "exactly one of: " if len(possible) > 1 else ""
+        detail = f"A job of kind {kind} needs {one}{' or '.join(possible)}."
+        yield Problem(pointer=f"/options/{possible[0]}", detail=detail)
     if AUDIO_URL in given and not is_web_address(options[AUDIO_URL]):
         detail = "Give an http or https URL of a WAV recording."
         yield Problem(pointer=f"/options/{AUDIO_URL}", detail=detail)

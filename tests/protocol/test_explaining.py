@@ -37,7 +37,7 @@ def fails(ctx: ActivityContext) -> None:
         (
             lambda _: WaitForSignal("s", wait_key="k", poll_after=7200),
             Reason.SIGNAL,
-            r"at step a · signal · goes on in (2h00m|1h59m)",
+            r"at step a · signal · looks again in (2h00m|1h59m)",
         ),
         (lambda _: WaitForSignal("s", wait_key="k"), Reason.SIGNAL, "wakes by signal only"),
         (

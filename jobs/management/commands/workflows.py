@@ -28,7 +28,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="list|show|why")
-        listing = actions.add_parser("list", help="in order of workflow_id")
+        listing = actions.add_parser("list", help="the newest first")
         listing.add_argument("--status", choices=_STATUSES)
         listing.add_argument(
             "--type", type=arguments.word, help="workflow type, such as content.article"
