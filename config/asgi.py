@@ -6,6 +6,7 @@ Leaves to others: routing (``config.urls``).
 
 import contextlib
 import os
+import warnings
 
 from django.core.asgi import get_asgi_application
 
@@ -23,5 +24,8 @@ if connection.vendor == "sqlite":
     # does not write the whole log back into the file.
     with contextlib.suppress(DatabaseError):
         connection.ensure_connection()
+
+# Whitenoise serves a static file by reading it at once, which is what Django advises against here.
+warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous")
 
 application = BodyLimit(LongPoll(django_application))

@@ -17,6 +17,7 @@ from django.http import HttpRequest
 from jobs.models import Notification, QuotaEntry, TenantQuota
 from jobs.services import notifications
 from jobs.services.errors import ServiceError
+from ops_console.shown import WholeRow
 
 if TYPE_CHECKING:
     # Django's classes take no parameters at run time.
@@ -27,7 +28,7 @@ else:
     QuotaModelAdmin = EntryModelAdmin = NotificationModelAdmin = admin.ModelAdmin
 
 
-class _ReadOnly:
+class _ReadOnly(WholeRow):
     """Nobody adds, changes or deletes a row."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -8,7 +8,6 @@ revoked. Leaves to others: workflows themselves (the console's own pages).
 # ruff: noqa: ARG002 -- the arguments are those of Django's hooks
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +16,11 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 
-from jobs.dispatch import ExactJSONField
-from jobs.dispatch.mixin import own_columns
 from jobs.models import ApiToken, ContentJob
 from jobs.services import access, content
-from jobs.services.errors import ServiceError
+from jobs.services.errors import InvalidRequest, ServiceError
 from ops_console import accounts
+from ops_console.shown import WholeRow
 
 # Django looks for admins in this module only.
 __all__ = ["ApiTokenAdmin", "ContentJobAdmin", "accounts"]
@@ -40,7 +38,7 @@ else:
 
 
 @admin.register(ContentJob)
-class ContentJobAdmin(JobAdmin):
+class ContentJobAdmin(WholeRow, JobAdmin):
     """Jobs, read-only; two actions that go through the services."""
 
     list_display = ("id", "tenant", "kind", "status", "round", "dispatch_status", "created_at")
@@ -51,16 +49,6 @@ class ContentJobAdmin(JobAdmin):
     list_per_page = 50
     # An exact count of a large table would cost more than the page.
     show_full_result_count = False
-
-    def get_fieldsets(self, request: HttpRequest, obj: ContentJob | None = None) -> Any:
-        """Show the business facts first and the intent's columns after them."""
-        columns = own_columns(ContentJob)
-        names: list[Any] = [
-            _as_json(field.name) if isinstance(field, ExactJSONField) else field.name
-            for field in ContentJob._meta.fields
-            if field.name not in columns
-        ]
-        return [(None, {"fields": names}), ("Dispatch intent", {"fields": columns})]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Jobs come through the API."""
@@ -184,21 +172,12 @@ class ApiTokenAdmin(TokenAdmin):
         self.message_user(request, f"{ended} tokens revoked.", messages.SUCCESS)
 
 
-def _as_json(name: str) -> Callable[[ContentJob], str]:
-    """Show a column as the JSON that it holds, not as Python would write it."""
-
-    @admin.display(description=name)
-    def shown(job: ContentJob) -> str:
-        value = getattr(job, name)
-        return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
-
-    return shown
-
-
 def _clean(form: ModelForm[ApiToken]) -> dict[str, Any]:
     values: dict[str, Any] = form.cleaned_data
     try:
         access.check_token(tenant=values.get("tenant", ""), expires_at=values.get("expires_at"))
-    except ServiceError as error:
-        form.add_error(None, str(error))
+    except InvalidRequest as error:
+        for problem in error.problems:
+            field = problem.pointer.removeprefix("/")
+            form.add_error(field if field in form.fields else None, problem.detail)
     return values

@@ -110,8 +110,7 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 USE_TZ = True
 TIME_ZONE = "UTC"
-# As in the API and the commands, so that a moment seen on the console can be searched for there.
-DATETIME_FORMAT = "Y-m-d H:i:s\\Z"
+FORMAT_MODULE_PATH = "config.formats"
 
 STATIC_URL = "/static/"
 STATIC_ROOT = BATON.data_dir / "static"

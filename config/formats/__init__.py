@@ -1,0 +1,1 @@
+"""How Django writes values on the console, by language (there is one)."""
