@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import Any, Final
+
+from pydantic import ValidationError
 
 from kernel import limits
 from kernel.definition.resources import check_resource, is_resource
 from kernel.directives import Seconds, as_seconds
 from kernel.engine.permits import PermitDesk
-from kernel.errors import InvalidValue, KernelError
+from kernel.errors import InvalidValue, KernelError, Unreadable
 from kernel.model import Holder, LimitChange, Priority, ResourceStatus, Waiter
 from kernel.protocol.outcomes import encodable
 from kernel.protocol.resources import ResourceState
@@ -141,10 +143,24 @@ class Capacity:
     def status(self, resource: str) -> ResourceStatus:
         """Show limits, use, line and history; a resource nobody named yet is at revision 0.
 
-        Raises: InvalidValue: no resource name.
+        Raises: InvalidValue: no resource name. Unreadable: as for every call here, this version
+        does not know what stands in it.
         """
         state = self._store.read(check_resource(resource), with_history=True)
         return self._shown(state)
+
+    def statuses(self, resources: Iterable[str]) -> list[ResourceStatus]:
+        """Show several, as `status`; one that this version cannot read is logged and left out.
+
+        Raises: InvalidValue: no resource name.
+        """
+        shown = []
+        for resource in resources:
+            try:
+                shown.append(self.status(resource))
+            except Unreadable as exc:
+                log.error("passed over: %s", exc)
+        return shown
 
     def resources(self) -> list[str]:
         """Return every known resource, sorted, at most 10,000; what nobody may name is left out."""
@@ -213,9 +229,18 @@ class Capacity:
             granted=state.granted,
             refused=state.refused,
             next_start_at=state.next_start_at(),
-            history=tuple(LimitChange.model_validate(entry) for entry in state.history),
+            history=tuple(_legible(state)),
             now=state.now,
         )
+
+
+def _legible(state: ResourceState) -> Iterator[LimitChange]:
+    """Yield the changes this version can read; people's words decide nothing."""
+    for entry in state.history:
+        try:
+            yield LimitChange.model_validate(entry)
+        except ValidationError as exc:
+            log.error("passed over a change of %s: %s", state.name, exc.errors()[0]["msg"])
 
 
 def _ahead(state: ResourceState) -> Any:

@@ -90,6 +90,7 @@ class ActivityCapacity:
         Raises:
             InvalidValue: no resource name, or no time.
             StoreUnavailable: not known; repeating is safe.
+            Unreadable: this version does not know what stands in the resource.
         """
         for_ms = math.ceil(1000 * as_seconds(seconds, what="cooldown"))
         if self._cool_down is not None and for_ms:

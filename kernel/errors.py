@@ -123,7 +123,7 @@ class NotFound(KernelError):
 
 
 class Unreadable(KernelError):
-    """A stored instance, or signal, holds what this version does not know; it is left as it is.
+    """A stored instance, signal or resource holds what this version does not know; it is left so.
 
     A newer version wrote it, or a hand. `fault` names the field and what is wrong with it.
     """

@@ -135,8 +135,13 @@ def _blocked(instance: WorkflowInstance, blocked: BlockedOn, now: datetime) -> E
 def _in_line(
     instance: WorkflowInstance, blocked: BlockedOn, now: datetime, place: Place
 ) -> Explanation:
-    """A permit is handed on: what `until` says is only when it looks by itself."""
+    """A permit is handed on: what `until` says is only when it looks by itself.
+
+    Nobody in the line is written to when a resource is paused or resumed, so which of both it waits
+    for is told by the resource.
+    """
     state = place.resource
+    reason = Reason.PAUSED if state.paused else Reason.PERMIT
     waited = f" for {_span(now - blocked.since)}" if blocked.since else ""
     at = f" at step {blocked.step}" if blocked.step else ""
     estimate = state.wait_seconds(place.position)
@@ -150,11 +155,11 @@ def _in_line(
         facts.append(f"cooling down for {_span(state.cooldown_until - now)}")
     elif estimate:
         facts.append(f"about {_span(timedelta(seconds=estimate))} to go")
-    sentence = f"waiting{waited}{at} · {blocked.reason.value} {state.name} · {', '.join(facts)}"
+    sentence = f"waiting{waited}{at} · {reason.value} {state.name} · {', '.join(facts)}"
     told = _say(
         instance,
         sentence,
-        reason=blocked.reason,
+        reason=reason,
         step=blocked.step,
         since=blocked.since,
         until=blocked.until,

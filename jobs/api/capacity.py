@@ -81,7 +81,7 @@ class CapacityView(APIView):
         capacity = get_kernel().capacity
         names = sorted({*RESOURCES, *_asked(capacity.resources)})
         found = [name for name in names if name > after]
-        page = _asked(lambda: [capacity.status(name) for name in found[:rows]])
+        page = _asked(lambda: capacity.statuses(found[:rows]))
         following = None
         if len(found) > rows:
             onward = query.copy()

@@ -1,4 +1,4 @@
-"""Where a job that waits for a permit stands in the line, and what is known of when it goes on.
+"""What a job in a line waits for now, where it stands, and what is known of when it goes on.
 
 Guarantees: only what stored facts tell; beyond the first hundred, while paused, or where only the
 length of other people's work decides, nothing is said. Leaves to others: the line itself
@@ -19,7 +19,10 @@ _IN_LINE = frozenset({Reason.PERMIT, Reason.PAUSED})
 
 
 def place_of(instance: WorkflowInstance | None) -> dict[str, Any]:
-    """Return ``position`` (1 is next) and ``estimate`` (seconds, not sooner), where known."""
+    """Return ``reason``, ``position`` (1 is next), ``estimate`` (seconds, not sooner), where known.
+
+    A pause or its end writes to no workflow in the line: the resource tells which one it is.
+    """
     blocked = None if instance is None else instance.blocked_on
     if instance is None or blocked is None or not blocked.resources:
         return {}
@@ -32,7 +35,8 @@ def place_of(instance: WorkflowInstance | None) -> dict[str, Any]:
             relay.breaker.failed()
         log.warning("no answer about the line of %s: %s", blocked.resources[0], error)
         return {}
-    return _place(status, instance.workflow_id)
+    reason = Reason.PAUSED if status.paused else Reason.PERMIT
+    return {"reason": str(reason), **_place(status, instance.workflow_id)}
 
 
 def _place(status: ResourceStatus, workflow_id: str) -> dict[str, Any]:

@@ -22,13 +22,19 @@ turn it is (`kernel.engine.handing_on`), and places of waiters that are gone (re
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 from kernel import limits
+from kernel.errors import Unreadable
 from kernel.protocol import queueing
 from kernel.protocol.resources import ResourceState
 from kernel.store import CapacityStore, Waiters
 from kernel.store.standing import Standing
 
-_FIRST_MS = 1000 * limits.RESERVATION_SECONDS
+log: Final = logging.getLogger("baton.capacity")
+
+_FIRST_MS: Final = 1000 * limits.RESERVATION_SECONDS
 
 
 class Gathering:
@@ -42,14 +48,19 @@ class Gathering:
         """Keep a place in every other resource it needs; None: all are kept, it may go on.
 
         Else the name in whose line it stands now, or "" if it stands where it stood: in that of
-        `state`, which has a place.
+        `state`, which has a place. What cannot be read has no place, and nobody moves there.
 
         Raises:
             StoreUnavailable: what was kept runs out.
         """
         new: list[str] = []
         for name in sorted(waiter.needs - {state.name}):
-            other = self._store.reserve(name, [waiter.workflow_id])
+            try:
+                other = self._store.reserve(name, [waiter.workflow_id])
+            except Unreadable as exc:
+                log.error("no place for %s: %s", waiter.workflow_id, exc)
+                self._let_go(waiter, new)
+                return ""
             if waiter.workflow_id not in other.reserved:
                 if is_first and waiter.is_plain and self._moves(state, waiter, name):
                     return name

@@ -7,7 +7,7 @@
 | hand on / push | due, in no lane | the lanes' own repair: polling, reconcile |
 
 A waiter that needs several resources is handed on to only when all of them have a place for it; how
-it comes to that is told in `kernel.engine.gathering`.
+it comes to that is told in `kernel.engine.gathering`, who is chosen in `kernel.engine.choosing`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from dataclasses import replace
 from typing import Final
 
 from kernel import limits
+from kernel.engine.choosing import Choosing
 from kernel.engine.gathering import Gathering
 from kernel.engine.hinting import HintWriter, as_ms
 from kernel.engine.pacing import Pacer
-from kernel.errors import HintsUnavailable, StoreUnavailable
+from kernel.errors import HintsUnavailable, StoreUnavailable, Unreadable
 from kernel.hints import Candidate
 from kernel.protocol import queueing
 from kernel.protocol.resources import Held, PermitOwner, ResourceState
@@ -61,7 +62,7 @@ class HandingOn:
         self._groups = groups
         self._waiters = waiters
         self._hints = hints
-        self._gathering = Gathering(store, waiters)
+        self._choosing = Choosing(store, Gathering(store, waiters))
         self._pacer = Pacer(self._look)
         groups.when_waited_for = lambda resource: self._pacer.arm(resource, 0)
         #: How many fitted beside the holders this process last saw, where there was no line.
@@ -72,6 +73,8 @@ class HandingOn:
         self._looks: Grouping[tuple[str, ...], list[ResourceState]] = Grouping(
             self._look_together, most=limits.GROUP_COMMITS
         )
+        #: Where the last look at all lines stopped, of more than one look takes.
+        self._looked_up_to: str | None = None
         #: Permits that may have been granted to claims that were never taken.
         self._strays: dict[str, set[PermitOwner]] = defaultdict(set)
 
@@ -84,7 +87,7 @@ class HandingOn:
         for resource in self._groups.postponed():
             try:
                 self._flush(resource)
-            except StoreUnavailable as exc:
+            except (StoreUnavailable, Unreadable) as exc:
                 log.warning("permits of %s not given back yet: %s", resource, exc)
 
     def _look(self, resource: str) -> None:
@@ -181,7 +184,7 @@ class HandingOn:
         """Give back, sooner or later, a permit whose claim was not taken."""
         try:
             self.give_back(resource, owner, unused=True)
-        except StoreUnavailable:
+        except (StoreUnavailable, Unreadable):
             with self._lock:
                 self._strays[resource].add(owner)
 
@@ -193,32 +196,42 @@ class HandingOn:
 
         Raises:
             StoreUnavailable: whoever looks next does it again.
+            Unreadable: this version does not know what stands in the resource.
         """
         if state is None:
             state = self._store.read(resource)
         self.seen(state)
-        places = state.places()
-        if not places:
-            return 0
-        standing = self._waiters.first(resource, limit=places + _LOOK_FURTHER)
-        # One that has a place and is not due yet is being handed on to this very moment.
-        free = [waiter for waiter in standing if waiter.workflow_id not in state.reserved]
-        if not standing:
-            # One that this version cannot read stands there all the same.
-            if state.line and self._waiters.is_empty(resource):
-                self._store.clear_line(resource, state.line)
-            return 0
-        chosen = self._chosen(state, free, places)
-        if chosen:
-            state = self._store.reserve(resource, [each.workflow_id for each in chosen])
-            self.seen(state)
-            chosen = [each for each in chosen if each.workflow_id in state.reserved]
-            self._let_go(chosen)
-        return len(chosen)
+        count, closed, kept = 0, frozenset[str](), frozenset[str]()
+        while places := state.places():
+            most = places + _LOOK_FURTHER
+            standing = self._waiters.first(resource, limit=most, closed=closed, kept=kept)
+            if not standing and not closed:
+                # One that this version cannot read stands there all the same.
+                if state.line and self._waiters.is_empty(resource):
+                    self._store.clear_line(resource, state.line)
+                break
+            # One that has a place and is not due yet is being handed on to this very moment.
+            free = [waiter for waiter in standing if waiter.workflow_id not in state.reserved]
+            chosen = self._choosing.choose(state, free, places, gathers=not closed)
+            if chosen.waiters:
+                names = [each.workflow_id for each in chosen.waiters]
+                state = self._store.reserve(resource, names)
+                self.seen(state)
+                let_go = [each for each in chosen.waiters if each.workflow_id in state.reserved]
+                self._let_go(let_go)
+                count += len(let_go)
+            # They stand in the line of those now, where a place may have come free.
+            self.look_again(chosen.moved_to)
+            if len(standing) < most or chosen.closed <= closed:
+                break
+            closed, kept = closed | chosen.closed, kept | chosen.kept
+        return count
 
     def hand_on_all(self, *, limit: int) -> int:
-        """Hand on for every resource somebody waits for; return how many waiters may go on."""
-        return sum(self._apart(state) for state in self._store.in_line(limit=limit))
+        """Hand on for resources somebody waits for, in turn; return how many waiters may go on."""
+        states = self._store.in_line(limit=limit, after=self._looked_up_to)
+        self._looked_up_to = states[-1].name if len(states) == limit else None
+        return sum(self._apart(state) for state in states)
 
     def _apart(self, state: ResourceState) -> int:
         """Hand on, whatever stands in the line of another resource."""
@@ -234,33 +247,31 @@ class HandingOn:
         """Give back whatever permits these ended claims left; return how many."""
         found = self._store.held_by(tokens)
         for resource, owners in found.items():
-            self.hand_on(resource, self._store.release(resource, owners))
+            try:
+                self.hand_on(resource, self._store.release(resource, owners))
+            except Unreadable as exc:
+                log.error("permits of ended claims are left to their lease: %s", exc)
         return sum(map(len, found.values()))
 
     def look_again(self, resources: Iterable[str]) -> None:
         """Look once more after somebody was put off: a place may have come free meanwhile."""
-        for state in self._looks(tuple(resources)):
+        names = tuple(resources)
+        for state in self._looks(names) if names else ():
             if not state.line:
                 self._store.set_line(state.name)
             if state.places():
-                self.hand_on(state.name, state)
+                self._apart(state)
 
-    def _look_together(
-        self, asked: Sequence[tuple[str, ...]]
-    ) -> list[list[ResourceState] | Exception]:
+    def _look_together(self, asked: Sequence[tuple[str, ...]]) -> list[list[ResourceState]]:
         """Read once for all who were put off together: after each of their deferrals.
 
-        A resource that cannot be read is told to those who asked for it, and not to the others.
+        One that cannot be read is passed over.
         """
-        try:
-            states = self._store.read_all(sorted({name for names in asked for name in names}))
-        except StoreUnavailable:
-            raise
-        except Exception as exc:  # noqa: BLE001 - whoever asked for it is told
-            if len(asked) == 1:
-                return [exc]
-            return [answer for names in asked for answer in self._look_together([names])]
-        return [[states[name] for name in names] for names in asked]
+        named = sorted({name for names in asked for name in names})
+        states, foreign = self._store.read_each(named)
+        for exc in foreign.values():
+            log.error("passed over: %s", exc)
+        return [[states[name] for name in names if name in states] for names in asked]
 
     def following(self, resource: str, *, whole: bool = False) -> list[Standing]:
         """Return those next in line who need nothing else: a freed place may go to the first.
@@ -284,24 +295,6 @@ class HandingOn:
             with self._lock:
                 self._strays[resource].update(strays)
             raise
-
-    def _chosen(
-        self, state: ResourceState, standing: Sequence[Standing], places: int
-    ) -> list[Standing]:
-        chosen: list[Standing] = []
-        for waiter in standing:
-            if len(chosen) == places:
-                break
-            if waiter.needs <= {state.name}:
-                chosen.append(waiter)
-                continue
-            missing = self._gathering.missing(state, waiter, is_first=waiter is standing[0])
-            if missing is None:
-                chosen.append(waiter)
-            elif missing:
-                # It stands in the line of that one now, where a place may have come free.
-                self.look_again([missing])
-        return chosen
 
     def _let_go(self, waiters: Sequence[Standing]) -> None:
         if not waiters:

@@ -1,9 +1,10 @@
 """The permits of one claim: taken before a step begins, given back on every way out (design 2.5).
 
 Guarantees that a step holds all the permits it names or none; that whoever cannot be asked grants
-nothing; that what could not be given back is tried again until the claim ends, after which it runs
-out. Leaves to others: the rules (`kernel.protocol.resources`), renewing (with the claim, permit
-first), and to whom a freed place goes (`kernel.engine.handing_on`).
+nothing, nor does a resource this version cannot read; that what could not be given back is tried
+again until the claim ends, after which it runs out. Leaves to others: the rules
+(`kernel.protocol.resources`), renewing (with the claim, permit first), and to whom a freed place
+goes (`kernel.engine.handing_on`).
 
 Several resources are looked at first and then acquired in the order of their names, those that look
 closed before the others: nobody holds one while waiting for another, so nobody waits in a circle.
@@ -23,7 +24,7 @@ from kernel.definition.resources import check_resource
 from kernel.engine.claims import HeldClaim
 from kernel.engine.handing_on import HandingOn
 from kernel.engine.invoke import failure
-from kernel.errors import StoreUnavailable
+from kernel.errors import StoreUnavailable, Unreadable
 from kernel.protocol import spans, turns
 from kernel.protocol.outcomes import Failed, Outcome
 from kernel.protocol.resources import PermitOwner, Refusal, ResourceState, refusal
@@ -100,7 +101,7 @@ class ClaimPermits:
         for name in sorted(self._of(step)):
             try:
                 self._desk.handing_on.give_back(name, self._owner(step), unused=unused)
-            except StoreUnavailable as exc:
+            except (StoreUnavailable, Unreadable) as exc:
                 log.warning("permit of %s not given back yet: %s", name, exc)
                 continue
             with self._lock:
@@ -118,7 +119,7 @@ class ClaimPermits:
         [name] = names
         try:
             self._held.following = to_next(name, self._owner(step))
-        except StoreUnavailable as exc:
+        except (StoreUnavailable, Unreadable) as exc:
             log.warning("permit of %s not given back yet: %s", name, exc)
             return
         with self._lock:
@@ -174,7 +175,12 @@ class ClaimPermits:
         except StoreUnavailable:
             ordered = names
         for name in ordered:
-            state = self._ask(step, name, passing)
+            try:
+                state = self._ask(step, name, passing)
+            except Unreadable as exc:
+                log.error("nothing starts on %s: %s", name, exc)
+                self.give_back(step, unused=True)
+                return refusal([], names, unreadable=(name,))
             if state is not None and state.holds(self._owner(step)):
                 continue
             self.give_back(step, unused=True)
@@ -187,8 +193,9 @@ class ClaimPermits:
 
     def _looked_at(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Put those that look closed first, so that nothing has to be given back."""
-        states = self._desk.store.read_all(names)
-        return tuple(sorted(names, key=lambda name: (states[name].places() > 0, name)))
+        states, _ = self._desk.store.read_each(names)
+        is_open = {name for name, state in states.items() if state.places()}
+        return tuple(sorted(names, key=lambda name: (name in is_open, name)))
 
     def _ask(self, step: str | None, name: str, passing: Mapping[str, str]) -> ResourceState | None:
         """Ask for one permit, again after a lost answer; None means that nobody can tell."""
@@ -212,6 +219,10 @@ class ClaimPermits:
                 log.warning("asking for a permit of %s: %s", name, exc)
                 self._held.live.working()
                 continue
+            except Unreadable:
+                with self._lock:
+                    self._taken[step].discard(name)
+                raise
             self._desk.handing_on.seen(state)
             if not state.holds(owner):
                 with self._lock:

@@ -96,6 +96,12 @@ class ResourceState:
         """Neither paused nor cooling down."""
         return not self.paused and (self.cooldown_until is None or self.cooldown_until <= self.now)
 
+    @property
+    def is_full(self) -> bool:
+        """As many hold a permit, or have a place, as may at once."""
+        taken = len(self.holders) + len(self.reserved)
+        return self.max_concurrency is not None and taken >= self.max_concurrency
+
     def places(self) -> int:
         """Return how many more may be handed out now, beyond holders and reservations."""
         if not self.is_open:
@@ -125,8 +131,11 @@ class ResourceState:
         return at if at is not None and at > self.now and not self.paused else None
 
     def wait_seconds(self, position: int) -> float | None:
-        """Estimate how long the one at this place in the line (from 1) waits; None: no idea."""
-        if self.paused:
+        """Estimate how long the one at this place in the line (from 1) waits; None: no idea.
+
+        Of one that is full, only how long permits have been held tells when one comes back.
+        """
+        if self.paused or (self.is_full and self.hold_ms is None):
             return None
         waits = [0.0]
         if (opens := self.next_start_at()) is not None:
@@ -151,14 +160,22 @@ def rate_window(rate: float) -> tuple[int, timedelta]:
 
 
 def refusal(
-    states: Iterable[ResourceState], needs: tuple[str, ...], *, uncertain: tuple[str, ...] = ()
+    states: Iterable[ResourceState],
+    needs: tuple[str, ...],
+    *,
+    uncertain: tuple[str, ...] = (),
+    unreadable: tuple[str, ...] = (),
 ) -> Refusal:
-    """Return the refusal by resources that granted nothing; `uncertain` ones did not answer."""
+    """Return the refusal by resources that granted nothing.
+
+    `uncertain` ones did not answer, `unreadable` ones hold what this version does not know.
+    """
     refused = tuple(states)
     waits = [state.retry_ms() for state in refused]
     waits += [1000 * limits.PERMIT_UNCERTAIN_SECONDS for _ in uncertain]
+    waits += [1000 * limits.PERMIT_RETRY_SECONDS for _ in unreadable]
     return Refusal(
-        resources=tuple(sorted({*(state.name for state in refused), *uncertain})),
+        resources=tuple(sorted({*(state.name for state in refused), *uncertain, *unreadable})),
         needs=needs,
         retry_ms=max(waits),
         paused=any(state.paused for state in refused),

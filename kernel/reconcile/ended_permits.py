@@ -8,6 +8,7 @@ claim can no longer be taken (`kernel.engine.passing`).
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import Final
 
@@ -16,7 +17,13 @@ from kernel.engine.permits import PermitDesk
 from kernel.reconcile.turn import Turn
 from kernel.store import DutyLeases
 
+log: Final = logging.getLogger("baton.reconcile")
+
 PART: Final = "ended_permits"
+#: Its second cursor: resources somebody waits for, of more than one look takes.
+_LINES: Final = "ended_permits_lines"
+#: Resources this version cannot read that one run speaks of.
+_TOLD: Final = 10
 
 
 def free_ended_permits(
@@ -29,7 +36,8 @@ def free_ended_permits(
 ) -> Turn:
     """Look at up to `limit` resources, going on where the last run stopped; hand on what is free.
 
-    Resources somebody waits for, though nothing says so any more, get their line back.
+    Resources somebody waits for, though nothing says so any more, get their line back. Those that
+    cannot be read are said and left as they are.
     """
     store, waiters, handing_on = permits.store, permits.waiters, permits.handing_on
     after = leases.cursor(duty, PART)
@@ -58,5 +66,12 @@ def free_ended_permits(
     if cursor is not None or after is not None:
         leases.keep_cursor(duty, holder, PART, cursor)
     if cursor is None:
-        handing_on.look_again(waiters.waited_for(limit=limit))
+        for why in store.foreign(limit=_TOLD):
+            log.error("passed over: %s", why)
+        before = leases.cursor(duty, _LINES)
+        names = waiters.waited_for(limit=limit, after=before)
+        handing_on.look_again(names)
+        behind = names[-1] if len(names) == limit else None
+        if behind is not None or before is not None:
+            leases.keep_cursor(duty, holder, _LINES, behind)
     return Turn(freed, is_full=cursor is not None)

@@ -109,7 +109,9 @@ class Inspecting:
             since=blocked.since,
             limit=limits.RESOURCES_LISTED,
         )
-        return Place(resource=permits.store.read(name), position=position)
+        states, _ = permits.store.read_each([name])
+        # A resource that cannot be read tells nothing; that it is waited for stands here.
+        return Place(resource=states[name], position=position) if name in states else None
 
     def verify(
         self,

@@ -15,22 +15,25 @@ from typing import Any, Final
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from kernel import limits
-from kernel.errors import InvariantViolation, RevisionConflict, StoreUnavailable
-from kernel.protocol.resources import Held, PermitOwner, ResourceState
+from kernel.errors import InvariantViolation, RevisionConflict, StoreUnavailable, Unreadable
+from kernel.protocol.resources import PermitOwner, ResourceState
 from kernel.store import capacity_changes, capacity_pipelines
 from kernel.store.capacity_pipelines import Pipeline
 from kernel.store.clock import StoreClock
-from kernel.store.codec import from_stored
 from kernel.store.connection import Connection, Document, translated
 from kernel.store.exchanging import Leaving, exchanged
+from kernel.store.resource_documents import FOREIGN, READABLE, has_entry, state_of, unreadable
 from kernel.store.schema import CAPACITY
 
 _NO_HISTORY: Final = {"history": 0}
 
 
 class CapacityStore:
-    """The `workflow_capacity` collection. Every method may raise StoreUnavailable."""
+    """The `workflow_capacity` collection. Every method may raise StoreUnavailable.
+
+    What this version cannot read is not written to: who names such a resource alone gets
+    Unreadable, who looks at many gets the others.
+    """
 
     def __init__(self, connection: Connection, clock: StoreClock) -> None:
         self._connection = connection
@@ -39,23 +42,35 @@ class CapacityStore:
 
     def read(self, resource: str, *, with_history: bool = False) -> ResourceState:
         """Return a resource; one nobody named yet is unlimited, at revision 0."""
-        return self.read_all([resource], with_history=with_history)[resource]
+        states, foreign = self.read_each([resource], with_history=with_history)
+        if foreign:
+            raise foreign[resource]
+        return states[resource]
 
-    def read_all(
+    def read_each(
         self, resources: Sequence[str], *, with_history: bool = False
-    ) -> dict[str, ResourceState]:
-        """Return several resources as they are at one moment each."""
+    ) -> tuple[dict[str, ResourceState], dict[str, Unreadable]]:
+        """Return those that can be read, as at one moment each, and why not of the others."""
+        named = {"_id": {"$in": list(resources)}}
         found: Pipeline = [
-            {"$match": {"_id": {"$in": list(resources)}}},
+            {"$match": {**named, **READABLE}},
             *([] if with_history else [{"$unset": "history"}]),
             *self._seen(),
         ]
         with translated():
             rows = {row["_id"]: row for row in self._resources.aggregate(found)}
             missing = [name for name in resources if name not in rows]
-            now = self._now() if missing else None
-        states = {name: _state(row) for name, row in rows.items()}
-        return states | {name: ResourceState(name=name, now=now) for name in missing if now}
+            if missing:
+                rows_left = self._resources.find({"$and": [named, FOREIGN]})
+                foreign = {row["_id"]: unreadable(row) for row in rows_left}
+                now = self._now()
+        states = {name: state_of(row) for name, row in rows.items()}
+        if not missing:
+            return states, {}
+        unused = {
+            name: ResourceState(name=name, now=now) for name in missing if name not in foreign
+        }
+        return states | unused, foreign
 
     def exchange(
         self,
@@ -113,7 +128,7 @@ class CapacityStore:
         left = {"$filter": {"input": "$reservations", "as": "r", "cond": kept}}
         with translated():
             self._resources.update_one(
-                {"_id": resource, "reservations": {"$exists": True}},
+                {"_id": resource, "reservations": {"$exists": True}, **READABLE},
                 [{"$set": {"reservations": left}}],
             )
 
@@ -123,16 +138,15 @@ class CapacityStore:
             return
         with translated():
             self._resources.update_many(
-                {"holders.owner.token": {"$in": list(tokens)}},
+                {"holders.owner.token": {"$in": list(tokens)}, **READABLE},
                 capacity_pipelines.renewed(tokens, self._clock, lease_ms=lease_ms),
             )
 
     def held_by(self, tokens: Sequence[str]) -> dict[str, list[PermitOwner]]:
         """Return the permits of these claims, by resource."""
         with translated():
-            rows = list(
-                self._resources.find({"holders.owner.token": {"$in": list(tokens)}}, {"holders": 1})
-            )
+            found = {"holders.owner.token": {"$in": list(tokens)}, **READABLE}
+            rows = list(self._resources.find(found, {"holders": 1}))
         return {
             row["_id"]: [
                 PermitOwner(**held["owner"])
@@ -146,7 +160,7 @@ class CapacityStore:
         """Say that somebody waits, where nothing said so."""
         with translated():
             self._resources.update_one(
-                {"_id": resource, "line": 0},
+                {"_id": resource, "line": 0, **READABLE},
                 [{"$set": {"line": {"$max": [1, "$refused"]}, "queued": {"$max": [1, "$queued"]}}}],
             )
 
@@ -154,24 +168,25 @@ class CapacityStore:
         """Say that nobody waits, if no refusal came since the line was read as `line`."""
         with translated():
             result = self._resources.update_one(
-                {"_id": resource, "line": line}, {"$set": {"line": 0, "queued": 0}}
+                {"_id": resource, "line": line, **READABLE}, {"$set": {"line": 0, "queued": 0}}
             )
         return bool(result.matched_count)
 
-    def in_line(self, *, limit: int) -> list[ResourceState]:
-        """Return resources somebody is said to wait for."""
+    def in_line(self, *, limit: int, after: str | None = None) -> list[ResourceState]:
+        """Return resources somebody is said to wait for, in order of their names."""
         found: Pipeline = [
-            {"$match": {"line": {"$gt": 0}}},
+            {"$match": {"_id": {"$gt": after or ""}, "line": {"$gt": 0}, **READABLE}},
+            {"$sort": {"_id": 1}},
             {"$limit": limit},
             {"$unset": "history"},
             *self._seen(),
         ]
         with translated():
-            return [_state(row) for row in self._resources.aggregate(found)]
+            return [state_of(row) for row in self._resources.aggregate(found)]
 
     def occupied(self, *, limit: int, after: str | None) -> list[ResourceState]:
         """Return resources with holders or reservations, in order of their names."""
-        found: dict[str, Any] = {"_id": {"$gt": after or ""}}
+        found: dict[str, Any] = {"_id": {"$gt": after or ""}, **READABLE}
         found["$or"] = [{"holders.0": {"$exists": True}}, {"reservations.0": {"$exists": True}}]
         pages: Pipeline = [
             {"$match": found},
@@ -181,7 +196,7 @@ class CapacityStore:
             *self._seen(),
         ]
         with translated():
-            return [_state(row) for row in self._resources.aggregate(pages)]
+            return [state_of(row) for row in self._resources.aggregate(pages)]
 
     def drop_over(self, resources: Sequence[str]) -> None:
         """Remove permits and reservations that ran out long ago. On repeat: nothing."""
@@ -189,10 +204,16 @@ class CapacityStore:
             return
         found = {
             "_id": {"$in": list(resources)},
+            **READABLE,
             "$expr": capacity_pipelines.has_over(self._clock),
         }
         with translated():
             self._resources.update_many(found, capacity_pipelines.dropped(self._clock))
+
+    def foreign(self, *, limit: int) -> list[Unreadable]:
+        """Say of resources that cannot be read why not."""
+        with translated():
+            return [unreadable(row) for row in self._resources.find(FOREIGN).limit(limit)]
 
     def names(self, *, limit: int) -> list[str]:
         """Return the known resources, sorted."""
@@ -266,9 +287,9 @@ class CapacityStore:
         except StoreUnavailable:
             with translated():
                 document = self._connection.majority(CAPACITY).find_one({"_id": resource}) or {}
-            if not _has_entry(document, nonce):
+            if not has_entry(document, nonce):
                 raise
-        if not _has_entry(document, nonce):
+        if not has_entry(document, nonce):
             raise RevisionConflict(
                 f"capacity resource {resource!r}",
                 revision=int(document.get("revision", 0)),
@@ -276,7 +297,7 @@ class CapacityStore:
             )
 
     def _update(self, resource: str, pipeline: Pipeline) -> ResourceState:
-        return _state(self._send(resource, pipeline, projection=_NO_HISTORY))
+        return state_of(self._send(resource, pipeline, projection=_NO_HISTORY))
 
     def _send(
         self, resource: str, pipeline: Pipeline, *, projection: dict[str, int] | None
@@ -286,7 +307,7 @@ class CapacityStore:
             try:
                 with translated():
                     document = self._resources.find_one_and_update(
-                        {"_id": resource},
+                        {"_id": resource, **READABLE},
                         seen,
                         projection=projection,
                         upsert=True,
@@ -296,6 +317,7 @@ class CapacityStore:
                 continue  # two first uses at once: the other one made it
             if document is not None:
                 return document
+        self.read(resource)  # says so, if it is there and cannot be read
         raise InvariantViolation(f"resource {resource!r} was neither made nor found")
 
     def _seen(self) -> Pipeline:
@@ -311,36 +333,3 @@ class CapacityStore:
         )
         moment: datetime = next(iter(rows))["now"]
         return moment
-
-
-def _has_entry(document: Document, nonce: str) -> bool:
-    return any(entry["id"] == nonce for entry in document.get("history", []))
-
-
-def _state(row: Document) -> ResourceState:
-    override = row.get("override") or {}
-    concurrency = row.get("max_concurrency")
-    return ResourceState(
-        name=row["_id"],
-        now=row["seen_at"],
-        revision=int(row["revision"]),
-        max_concurrency=None if concurrency is None else int(concurrency),
-        max_starts_per_second=row.get("max_starts_per_second"),
-        paused=row["paused"],
-        cooldown_until=row.get("cooldown_until"),
-        override_until=override.get("until"),
-        holders=tuple(
-            Held(owner=PermitOwner(**h["owner"]), since=h["since"], expires=h["expires"])
-            for h in row["holders"]
-        ),
-        reserved=tuple(r["workflow_id"] for r in row["reservations"]),
-        gathering=tuple(r["workflow_id"] for r in row["reservations"] if r.get("gathers")),
-        handed=tuple(row.get("handed", ())),
-        starts=tuple(row["starts"]),
-        line=int(row["line"]),
-        queued=int(row["queued"]),
-        hold_ms=row.get("hold_ms"),
-        granted=int(row["granted"]),
-        refused=int(row["refused"]),
-        history=tuple(from_stored(row.get("history") or [])[-limits.LIMIT_CHANGES_KEPT :]),
-    )

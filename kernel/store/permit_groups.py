@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kernel.errors import Unreadable
 from kernel.protocol.resources import PermitOwner, ResourceState
 from kernel.store.capacity import CapacityStore
 from kernel.store.exchanging import Leaving
@@ -86,6 +87,7 @@ class PermitGroups:
 
         Raises:
             StoreUnavailable: not known; it stays postponed.
+            Unreadable: this version does not know what stands there; it is left to its lease.
         """
         with self._lock:
             is_needed = resource in self._leaving
@@ -122,6 +124,8 @@ class PermitGroups:
                 lease_ms=self._lease_ms,
                 unasked=unasked,
             )
+        except Unreadable:
+            raise  # what is held there ends with its lease, and a line is nothing we know of
         except BaseException:
             with self._lock:
                 self._unasked[resource] += unasked

@@ -12,7 +12,7 @@ others: whose turn it is (`kernel.engine.handing_on`), what can be read (`kernel
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -41,10 +41,24 @@ class Waiters:
         self._instances = connection.collection(INSTANCES)
         self._clock = clock
 
-    def first(self, resource: str, *, limit: int, whole: bool = False) -> list[Standing]:
-        """Return those next in line that nobody holds and nothing was handed on to."""
-        not_yet = {"$expr": {"$gt": ["$claimable_time", self._clock.now()]}}
-        return self._standing(resource, limit, not_yet, whole=whole)
+    def first(
+        self,
+        resource: str,
+        *,
+        limit: int,
+        whole: bool = False,
+        closed: Collection[str] = (),
+        kept: Collection[str] = (),
+    ) -> list[Standing]:
+        """Return those next in line that nobody holds and nothing was handed on to.
+
+        Without those who need one of `closed`, but for those of the workflows `kept`.
+        """
+        also: dict[str, Any] = {"$expr": {"$gt": ["$claimable_time", self._clock.now()]}}
+        if closed:
+            others = {"blocked_on.needs": {"$nin": sorted(closed)}}
+            also["$or"] = [others, {"workflow_id": {"$in": sorted(kept)}}]
+        return self._standing(resource, limit, also, whole=whole)
 
     def shown(self, resource: str, *, limit: int) -> list[Standing]:
         """Return the line for people: also those that were handed on and not claimed yet."""
@@ -128,13 +142,13 @@ class Waiters:
             held = {row["workflow_id"]: row.get("claim_token") for row in rows}
         return {workflow_id: held.get(workflow_id) for workflow_id in workflow_ids}
 
-    def waited_for(self, *, limit: int) -> list[str]:
-        """Return resources somebody stands in line for, from the instances alone.
+    def waited_for(self, *, limit: int, after: str | None = None) -> list[str]:
+        """Return resources somebody stands in line for, sorted, from the instances alone.
 
         One bounded look for each, however long its line is.
         """
         names: list[str] = []
-        last = ""
+        last = after or ""
         with translated():
             while len(names) < limit:
                 key = self._instances.find_one(

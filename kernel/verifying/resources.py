@@ -16,6 +16,7 @@ from typing import Any, Final
 from kernel import limits
 from kernel.protocol.resources import rate_window
 from kernel.store.reading_resources import ResourceRead
+from kernel.store.resource_documents import fault_of
 from kernel.verifying.finding import Finding
 from kernel.verifying.signals import SETTLED_AFTER
 
@@ -36,6 +37,8 @@ def of_resource(read: ResourceRead) -> list[Finding]:
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         facts = [(8, f"cannot be read: {type(exc).__name__}: {exc}")]
+    if not facts and (fault := fault_of(read.row)):
+        facts = [(8, f"cannot be read: {fault}")]
     return [Finding(subject=read.name, invariant=number, fact=fact) for number, fact in facts]
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from pymongo.collection import Collection
 
-from kernel import Definition, InvariantViolation, Kernel, Priority, Step
+from kernel import Definition, Kernel, Priority, Step
 from kernel.protocol.resources import PermitOwner
 from kernel.publish import StartItem
+from kernel.reconcile import duties, ticking
 from kernel.testing import TimeShift
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 
@@ -177,15 +178,28 @@ def test_a_name_that_is_waited_for_is_known_however_the_waiter_looks(make_line: 
     waiters = line.kernel._parts.permits.waiters
     assert waiters.waited_for(limit=9) == ["a", R]
     assert waiters.waited_for(limit=1) == ["a"]
+    assert waiters.waited_for(limit=1, after="a") == [R]
 
 
-def test_a_resource_of_another_shape_is_told_only_to_those_who_look_at_it(
-    make_kernel: MakeKernel, instances: Collection[Any]
+@pytest.mark.parametrize("by", ["tick", "reconcile"])
+def test_more_lines_than_one_look_takes_are_looked_at_in_turn(
+    make_line: MakeLine, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    kernel = make_kernel()
-    kernel.capacity.set_limit(R, max_concurrency=3)
-    instances.database["workflow_capacity"].insert_one({"_id": "foreign", "holders": 3})
-    look = kernel._parts.permits.handing_on._look_together
-    [seen], told, [again] = look([(R,), ("foreign",), (R,)])  # type: ignore[misc]
-    assert (seen.max_concurrency, again.max_concurrency) == (3, 3)
-    assert isinstance(told, InvariantViolation)
+    line = make_line(with_redis=False)
+    monkeypatch.setattr(ticking, "_BOUND", 2)
+    monkeypatch.setattr(duties, "_BOUND", 2)
+    monkeypatch.setattr(duties, "_TURNS", 1)
+    capacity = line.kernel.capacity
+    for number in range(5):  # before ours by name, and closed
+        step = Step(lambda _: None, traffic_resource=f"a{number}")
+        closed = definition(f"test.closed_{number}", {"a": step})
+        line.kernel.register(closed)
+        capacity.pause(f"a{number}")
+        start(line.kernel, closed, biz_key=f"closed-{number}")
+    line.come("ours")
+    line.open()
+    if by == "reconcile":  # nothing says that somebody waits
+        store = line.kernel._parts.permits.store
+        assert store.clear_line(R, store.read(R).line)
+    line.go_on(getattr(line.kernel, by))
+    assert line.ran == ["ours"]

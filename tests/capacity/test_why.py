@@ -60,6 +60,29 @@ def test_a_pause_tells_that_somebody_has_to_end_it(make_kernel: MakeKernel) -> N
     assert "paused until somebody resumes it" in told.sentence
 
 
+def test_a_pause_and_its_end_are_told_to_those_who_stood_there_before(
+    make_kernel: MakeKernel,
+) -> None:
+    kernel = make_kernel(ORDER)
+    kernel.capacity.set_limit(R, max_concurrency=1)
+    [waiting] = crowd(kernel, 1)
+    kernel.capacity.pause(R)
+    told = kernel.why(waiting)
+    assert (told.reason, told.estimate) == (Reason.PAUSED, None)
+    assert "at step a · paused psp · number 1 in line" in told.sentence
+    kernel.capacity.resume(R)
+    told = kernel.why(waiting)
+    assert told.reason is Reason.PERMIT
+    assert told.sentence.endswith("at step a · permit psp · number 1 in line, 1 of 1 in use")
+
+
+def test_nobody_guesses_when_a_permit_comes_back_that_never_has(make_kernel: MakeKernel) -> None:
+    kernel = make_kernel(ORDER)
+    kernel.capacity.set_limit(R, max_concurrency=1, max_starts_per_second=100)
+    ids = crowd(kernel, 2)
+    assert [kernel.why(each).estimate for each in ids] == [None, None]
+
+
 def crowd_of_one(kernel: Kernel) -> list[str]:
     started = kernel.start_or_resume(ORDER.plan, biz_key="t:1")
     kernel.drain([QUEUE])

@@ -121,8 +121,8 @@ FURTHER = (
         name="line cleared past a refusal",
         breaks="somebody was refused meanwhile, and whoever comes new overtakes",
         file="kernel/store/capacity.py",
-        old='{"_id": resource, "line": line}',
-        new='{"_id": resource}',
+        old='{"_id": resource, "line": line, **READABLE}',
+        new='{"_id": resource, **READABLE}',
         suites=(CAPACITY, INTERLEAVE),
     ),
     Mutant(

@@ -90,7 +90,7 @@ class Command(BaseCommand):
         match options["verb"]:
             case "list":
                 names = sorted({*RESOURCES, *capacity.resources()})[:_LIST_MAX]
-                self._list([capacity.status(name) for name in names], options["output"])
+                self._list(capacity.statuses(names), options["output"])
             case "show":
                 self._show(capacity.status(options["resource"]), options["output"])
             case "set":
