@@ -190,8 +190,9 @@ def test_reconcile_frees_the_place_of_one_that_waits_no_longer(crowd: Crowd) -> 
     crowd.kernel.reconcile()
     assert crowd.store.read("a").gathering == (crowd.ids["both"],)
     crowd.kernel.supersede(crowd.ids["both"], reason="gone")
-    assert crowd.kernel.reconcile().found["ended_permits"] == 1
-    crowd.kernel.drain([QUEUE])
+    assert crowd.kernel.reconcile().found["ended_permits"] >= 1
+    assert crowd.store.read("a").gathering == ()
+    run_until_idle(crowd.kernel, [QUEUE])
     assert crowd.ran == ["a0"]
 
 

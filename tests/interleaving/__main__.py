@@ -26,17 +26,14 @@ _PROGRESS_SECONDS = 10.0
 
 def main() -> int:
     """Run every shard; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.interleaving", description=__doc__)
-    parser.add_argument("--schedules", type=int, default=3000)
-    parser.add_argument("--seed", type=int, default=None, help="the first one; printed if drawn")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2)
-    parser.add_argument("--slots", type=int, default=1, help="claims a worker runs at once")
-    parser.add_argument("--no-pairs", action="store_true", help="leave out every order of pairs")
-    parser.add_argument("--story", action="store_true", help="tell what happened, whatever it was")
-    chosen = parser.parse_args()
+    chosen = _arguments()
     seed = secrets.randbits(31) if chosen.seed is None else chosen.seed
     jobs = max(1, min(chosen.jobs, chosen.schedules))
-    _say(f"{chosen.schedules} schedules from SEED={seed}, {jobs} processes")
+    searched = chosen.schedules // 10 if chosen.search is None else chosen.search
+    _say(
+        f"{chosen.schedules} schedules from SEED={seed}, {searched} more by search, "
+        f"{jobs} processes"
+    )
     began = time.monotonic()
     shares = [
         Share(
@@ -47,6 +44,7 @@ def main() -> int:
             pairs=not (chosen.no_pairs or chosen.story),
             slots=chosen.slots,
             story=chosen.story,
+            searched=searched * (n + 1) // jobs - searched * n // jobs,
         )
         for n in range(jobs)
     ]
@@ -62,10 +60,39 @@ def main() -> int:
     schedules = sum(one.schedules for one in sums)
     violations = sum(one.violations for one in sums)
     met = sum((one.counts for one in sums), Counter[str]())
-    _say("met: " + ", ".join(f"{count} {what}" for what, count in sorted(met.items())))
+    if met:
+        _say("met: " + ", ".join(f"{count} {what}" for what, count in sorted(met.items())))
     _say(f"{schedules / (time.monotonic() - began):.0f} schedules/s")
     _say(f"interleave: {schedules} schedules, {violations} violations")
     return 1 if violations else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.interleaving", description=__doc__)
+    parser.add_argument("--schedules", type=_count, default=3000)
+    parser.add_argument("--seed", type=_count, default=None, help="the first one; printed if drawn")
+    parser.add_argument("--jobs", type=_number, default=os.cpu_count() or 2)
+    parser.add_argument("--slots", type=_number, default=1, help="claims a worker runs at once")
+    parser.add_argument(
+        "--search", type=_count, help="orders searched by Hypothesis (a tenth of the schedules)"
+    )
+    parser.add_argument("--no-pairs", action="store_true", help="leave out every order of pairs")
+    parser.add_argument("--story", action="store_true", help="tell what happened, whatever it was")
+    return parser.parse_args()
+
+
+def _count(text: str) -> int:
+    """Read a number of things that there may be none of."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)
+
+
+def _number(text: str) -> int:
+    """Read a number of things that there must be one of."""
+    if (number := _count(text)) == 0:
+        raise argparse.ArgumentTypeError("at least 1 is needed")
+    return number
 
 
 def _tell(schedules: int, violations: int, seconds: float) -> None:

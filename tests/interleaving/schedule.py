@@ -103,6 +103,13 @@ class Process:
                 self.held.popleft().fate = Fate.DIE_BEFORE
             self.changed.notify_all()
 
+    def put_down(self) -> None:
+        """Kill the process if it has not come to its end, and wait until it is over."""
+        if self.is_running:
+            self.kill()
+        with self.changed:
+            self.changed.wait_for(lambda: not self.is_running, _STUCK_SECONDS)
+
     def await_quiet(self) -> bool:
         """Wait until the process is held back or over; tell whether a command is held back."""
         with self.changed:
@@ -115,7 +122,7 @@ class Process:
     def let_through(self, choose: Callable[[Command], Fate]) -> tuple[Command, Fate, bool]:
         """Let the command that came first through; return it, its fate, if it is a retry."""
         with self.changed:
-            held = self.held.popleft()
+            held = self.held[0]
             key = held.command.retry_key
             again = self._again.pop(key, None)
             is_retry = again is not None
@@ -127,6 +134,8 @@ class Process:
                 if fate in (Fate.LOSE, Fate.LATE) and key is not None:
                     self._again[key] = fate
             self.is_dead = self.is_dead or fate in (Fate.DIE_BEFORE, Fate.DIE_AFTER)
+            # Not before its fate is chosen: a source that gives up leaves it to be put down.
+            self.held.popleft()
             self.in_flight += 1
             held.fate = fate
             self.changed.notify_all()
@@ -186,14 +195,14 @@ class Schedule:
                 if process.client is not None:
                     stack.enter_context(self.wire.gated(process.client, process))
                 process.begin()
+                # Whatever ends a schedule half-way, nobody is left held back.
+                stack.callback(process.put_down)
             while True:
                 ready: list[Process] = [p for p in processes if p.await_quiet()]
                 options = [p.name for p in ready] + [f"late {name}" for name, _ in late]
                 if not options:
                     break
                 if len(self.story) > _COMMANDS_MAX:
-                    for process in processes:
-                        process.kill()
                     raise AssertionError(f"I10 still at it after {_COMMANDS_MAX} commands")
                 chosen = self.choices.turn(options)
                 if chosen < len(ready):

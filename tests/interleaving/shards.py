@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tests.interleaving.cases import Case, Outcome, Played, end, play
@@ -24,6 +25,7 @@ from tests.interleaving.crowds import (
     permit_crowd,
     permit_pairs,
 )
+from tests.interleaving.search import search
 from tests.interleaving.stage import Stage
 
 #: Share of commands that meet trouble, in the half of all schedules that know any.
@@ -49,7 +51,10 @@ _GARBAGE_AFTER = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """Which schedules: seeds from `first` to before `last`, and every `jobs`-th pair if wanted."""
+    """Which schedules: seeds from `first` to before `last`, and every `jobs`-th pair if wanted.
+
+    And how many orders at most are searched, from the seed `first` on.
+    """
 
     first: int
     last: int
@@ -58,6 +63,7 @@ class Share:
     pairs: bool
     slots: int
     story: bool
+    searched: int = 0
 
 
 @dataclass(slots=True)
@@ -93,13 +99,19 @@ def run_share(url: str, share: Share) -> Sum:
                 _end(stage, gathered, total, share)
         if gathered:
             _end(stage, gathered, total, share)
+        if share.searched:
+            _search(stage, total, share)
     return total
 
 
 def drawn(seed: int, *, slots: int = 1) -> tuple[Case, Choices]:
     """Return the case and the order a seed stands for, where workers run so many claims."""
-    rng = random.Random(seed)
-    trouble = _TROUBLE if rng.random() < 0.5 else 0.0
+    return drawn_by(random.Random(seed), slots=slots)
+
+
+def drawn_by(rng: random.Random, *, slots: int = 1) -> tuple[Case, Choices]:
+    """Return a case and its order, each decision of which a source of randomness makes."""
+    trouble = 0.0 if rng.random() < 0.5 else _TROUBLE
     if slots > 1 and rng.random() < _GROUPED:
         case = grouped(rng)
     elif rng.random() < _LIMITED:
@@ -144,5 +156,26 @@ def _end(stage: Stage, gathered: list[tuple[str, Played]], total: Sum, share: Sh
             sys.stdout.write(told(name, played.case, outcome) + "\n")
             sys.stdout.flush()
     gathered.clear()
+    _tell_how_far(total, share)
+
+
+def _search(stage: Stage, total: Sum, share: Share) -> None:
+    """Look for a wrong order; what is tried to make it shorter is not counted."""
+    before = total.schedules
+
+    def progress(looked_at: int) -> None:
+        total.schedules = before + looked_at
+        _tell_how_far(total, share)
+
+    drawing = partial(drawn_by, slots=share.slots)
+    found = search(stage, drawing, seed=share.first, orders=share.searched, progress=progress)
+    if found.case is not None and found.outcome is not None:
+        total.violations += 1
+        again = f'SEED={share.first} SCHEDULES=0 ARGS="--no-pairs --search {share.searched}"'
+        sys.stdout.write(told(f"simplest found by {again}", found.case, found.outcome) + "\n")
+        sys.stdout.flush()
+
+
+def _tell_how_far(total: Sum, share: Share) -> None:
     for so_far in _SO_FAR:
         so_far[2 * share.number], so_far[2 * share.number + 1] = total.schedules, total.violations

@@ -35,7 +35,7 @@ from tests.interleaving.scripts import NEEDS, Script, Scripts
 from tests.interleaving.settling import settle
 from tests.interleaving.wire import Wire, deliver
 
-#: Seconds; longer than any schedule, so that no renewal comes between, and no end of anything.
+#: Seconds; longer than any schedule, so that nothing ends by itself.
 _LEASE_SECONDS = 600
 #: Limits of the product that time would reach by itself.
 _UNTIL_TIME_PASSES = ("RESERVATION_SECONDS", "PASSING_SECONDS")
@@ -208,6 +208,8 @@ class Stage:
             vars(wiring)["Connection"] = connection
         # A start slot that comes due is no command of anybody's: time only passes when it is let.
         kernel._parts.permits.handing_on._pacer.close()
+        # A run of many schedules lasts longer: a renewal would come into one of them.
+        kernel._parts.keeper.stop()
         # Frozen for the product; here the order of a wave's threads must be the same again.
         object.__setattr__(kernel._parts.machine, "wave_threads", InTurn())
         # Those on their way are held back here: waiting for them would only cost time.

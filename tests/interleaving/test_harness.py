@@ -10,9 +10,10 @@ import pytest
 from kernel.protocol.commit import Commit, Guard
 from kernel.store import capacity_pipelines, compiling, group_commits, instances
 from tests.interleaving.cases import Case, run_case
-from tests.interleaving.choices import Random, Scripted, every_order
+from tests.interleaving.choices import Choices, Random, Scripted, every_order
 from tests.interleaving.crowds import TAKEN_OVER, permit_crowd
 from tests.interleaving.schedule import Process, Schedule
+from tests.interleaving.search import search
 from tests.interleaving.shards import drawn
 from tests.interleaving.stage import Stage
 from tests.interleaving.wire import Fate, Wire
@@ -61,10 +62,7 @@ def test_a_late_command_arrives_after_its_sender_has_gone_on(stage: Stage) -> No
     assert outcome.wrong == []
 
 
-@pytest.mark.parametrize("part", ["claim_token", "steps"])
-def test_a_guard_without_a_part_of_it_is_found(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
+def break_guards(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
     whole: Callable[[Guard], dict[str, Any]] = compiling.compile_guard
 
     def broken(guard: Guard) -> dict[str, Any]:
@@ -73,6 +71,13 @@ def test_a_guard_without_a_part_of_it_is_found(
 
     for module in (instances, group_commits):
         monkeypatch.setattr(module, "compile_guard", broken)
+
+
+@pytest.mark.parametrize("part", ["claim_token", "steps"])
+def test_a_guard_without_a_part_of_it_is_found(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    break_guards(monkeypatch, part)
     found = []
     for seed in range(60):
         rng = random.Random(seed)
@@ -81,6 +86,22 @@ def test_a_guard_without_a_part_of_it_is_found(
         if found:
             return
     raise AssertionError(f"nobody noticed that {part} was not compared; {Commit.__name__}")
+
+
+def test_what_a_search_finds_is_told_as_short_as_it_gets(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_guards(monkeypatch, "claim_token")
+
+    def drawing(rng: random.Random) -> tuple[Case, Choices]:
+        return TAKEN_OVER[0], Random(rng, trouble=0.1)
+
+    found = search(stage, drawing, seed=1, orders=200)
+    assert found.outcome is not None
+    assert any("I4" in sentence for sentence in found.outcome.wrong)
+    story = found.outcome.story
+    assert not any("(" in line for line in story), "no trouble is needed for it"
+    assert len(story) <= 16, "one takes over, the other one writes"
 
 
 def _ever(*_: object) -> bool:

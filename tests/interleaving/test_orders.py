@@ -10,7 +10,8 @@ import pytest
 from tests.interleaving.cases import Case, run_case
 from tests.interleaving.choices import Choices, Random, Scripted, every_order
 from tests.interleaving.crowds import LIVES, TAKEN_OVER, pairs, permit_crowd, permit_pairs
-from tests.interleaving.shards import drawn, told
+from tests.interleaving.search import search
+from tests.interleaving.shards import drawn, drawn_by, told
 from tests.interleaving.stage import Stage
 from tests.interleaving.wire import Fate
 
@@ -73,6 +74,15 @@ def test_drawn_orders_of_drawn_crowds_are_right(stage: Stage) -> None:
 
 def test_drawn_orders_of_grouped_commits_are_right(wide_stage: Stage) -> None:
     _draw(wide_stage, int(os.environ.get("BATON_SCHEDULES", "40")) // 4)
+
+
+def test_a_search_of_crowds_finds_no_wrong_order(stage: Stage) -> None:
+    seed = int(os.environ.get("BATON_SEED") or secrets.randbits(31))
+    orders = int(os.environ.get("BATON_SCHEDULES", "40")) // 4
+    found = search(stage, drawn_by, seed=seed, orders=orders)
+    assert found.looked_at == orders
+    if found.case is not None and found.outcome is not None:
+        raise AssertionError(told(f"BATON_SEED={seed}", found.case, found.outcome))
 
 
 def _draw(stage: Stage, count: int) -> None:
