@@ -15,10 +15,12 @@ def main() -> None:
     try:
         from django.core.management import execute_from_command_line
     except ImportError:
-        sys.exit(
+        sys.stderr.write(
             "manage.py: Django is not installed in this Python; run `make setup` once and use"
-            " .venv/bin/python"
+            " .venv/bin/python\n"
         )
+        # "Wrong usage" of every command; 1 would be an answer of `verify` and others.
+        sys.exit(2)
 
     execute_from_command_line(sys.argv)
 

@@ -9,9 +9,12 @@ environment (``env``), the business database (``databases``), logs (``logs``), C
 from config.settings.databases import business_database
 from config.settings.env import read_environment
 from config.settings.logs import configure_structlog, logging_settings
+from config.settings.refusing import stop_with_a_sentence
 from config.settings.secret import load_or_create_secret_key
 
-BATON = read_environment()
+with stop_with_a_sentence():
+    BATON = read_environment()
+    DATABASES = {"default": business_database(BATON.database_url, data_dir=BATON.data_dir)}
 BATON.data_dir.mkdir(parents=True, exist_ok=True)
 
 BATON_DATA_DIR = BATON.data_dir
@@ -86,7 +89,6 @@ TEMPLATES = [
 ]
 APPEND_SLASH = True
 
-DATABASES = {"default": business_database(BATON.database_url, data_dir=BATON.data_dir)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_PASSWORD_VALIDATORS = [

@@ -206,7 +206,7 @@ def read_environment() -> BatonEnv:
         lines = []
         for problem in error.errors(include_url=False, include_input=False):
             name = "BATON_" + "_".join(str(part) for part in problem["loc"][:1]).upper()
-            lines.append(f"{name}: {problem['msg']}")
+            lines.append(f"{name}: {problem['msg'].removeprefix('Value error, ')}")
         message = "The environment cannot be used: " + "; ".join(lines)
         raise ImproperlyConfigured(message) from None
 

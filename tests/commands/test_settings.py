@@ -1,6 +1,9 @@
 """The environment: what is read, and what a bad value is answered with."""
 
+import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -11,6 +14,8 @@ from django.db import connection
 from config.settings.databases import business_database
 from config.settings.env import read_environment
 from config.settings.secret import load_or_create_secret_key
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +50,27 @@ def test_a_bad_value_is_named_and_not_repeated(
         read_environment()
     assert name in str(refused.value)
     assert value not in str(refused.value).replace(name, "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["manage.py", "verify"],
+        ["-m", "celery", "-A", "config", "report"],
+        ["-c", "import config.asgi"],
+    ],
+)
+def test_a_bad_value_stops_every_process_with_one_line_and_status_2(
+    command: list[str], tmp_path: Path
+) -> None:
+    environ = {**os.environ, "BATON_MONGO_URL": "nonsense", "BATON_DATA_DIR": str(tmp_path)}
+    environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "BATON_MONGO_URL: the URL must start with mongodb://" in done.stderr
 
 
 def test_lists_are_split_and_empty_means_unset(monkeypatch: pytest.MonkeyPatch) -> None:
