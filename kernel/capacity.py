@@ -64,7 +64,8 @@ class Capacity:
     ) -> ResourceStatus:
         """Limit a resource; what is not named stays, None or 0 is unlimited.
 
-        With `expires_in` seconds it is an override: afterwards the limits before it hold again.
+        With `expires_in` seconds it is an override: afterwards what held before any override of the
+        limits it names holds again; one of the other limit keeps its own end.
         On repeat: the same limits, one more entry in the history.
 
         Raises:

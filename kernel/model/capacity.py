@@ -40,11 +40,11 @@ class LimitChange(Fact):
 class ResourceStatus(Fact):
     """One resource at one moment of the database's clock (`now`).
 
-    Limits are those in force; None is unlimited. `override_until` is when they fall back to those
-    before the override. `holders`, `waiters` and `history` are bounded (100, 100, newest 50), the
-    counts are not. `granted` and `refused` count answers since the resource was first named.
-    `next_start_at` is the earliest moment at which rate, cooldown and pause allow a start: None
-    when that is now, or when only a person can tell (paused).
+    Limits are those in force; None is unlimited. `override_until` is when the last of them falls
+    back to that before the override. `holders`, `waiters` and `history` are bounded (100, 100,
+    newest 50), the counts are not. `granted` and `refused` count answers since the resource was
+    first named. `next_start_at` is the earliest moment at which rate, cooldown and pause allow a
+    start: None when that is now, or when only a person can tell (paused).
     """
 
     resource: str

@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernel import limits
-from kernel.store.capacity_rules import after_starts
+from kernel.store.capacity_rules import LIMITS, after_starts, end_of, is_overridden
 from kernel.store.clock import StoreClock
-
-LIMITS = ("max_concurrency", "max_starts_per_second")
 
 
 def limits_changed(
@@ -22,7 +20,9 @@ def limits_changed(
     """Return the fields to set and the change to remember.
 
     For good: an override in force ends, and what is not named is what it would fall back to. As an
-    override: what is not named stays, and the end falls back to what held before any override.
+    override: what is not named stays, and so does the end of its override, if it is under one; each
+    end falls back to what held before any override of that limit. `until` is the later of two ends,
+    the other one stands in `sooner`.
     `limits_changed_at` is outside the history, from which other changes push it out in time.
     """
     is_override = {"$eq": [{"$type": "$override.until"}, "date"]}
@@ -32,7 +32,19 @@ def limits_changed(
     if expires_ms is None:
         return {**before, **dated, "override": None}, change
     until = clock.now(expires_ms)
-    return {**dated, "override": {"until": until, **before}}, change | {"override_until": until}
+    others = {
+        name: {"$cond": [is_overridden(name), end_of(name), None]}
+        for name in LIMITS
+        if name not in values
+    }
+    ends: dict[str, Any] = {**dict.fromkeys(values, until), **others}
+    last = {"$max": list(ends.values())}
+    sooner = {
+        name: {"$cond": [{"$lt": [{"$ifNull": [end, last]}, last]}, end, "$$REMOVE"]}
+        for name, end in ends.items()
+    }
+    override = {"until": last, **before, **({"sooner": sooner} if others else {})}
+    return {**dated, "override": override}, change | {"override_until": until}
 
 
 def cooled(clock: StoreClock, *, for_ms: int) -> dict[str, Any]:

@@ -9,7 +9,8 @@ not. Leaves to others: which stages make one update (`kernel.store.exchanging`),
 Fields: `holders` [{owner: {workflow_id, step, token}, since, expires}], `reservations`
 [{workflow_id, expires, gathers?}], `handed` (who got a place by the last update to keep some),
 `starts` [times, newest last, no two equal], `line`, `queued` (about how many wait), `hold_ms`
-(about how long a permit is held), limits, `override` {until, and the limits it falls back to},
+(about how long a permit is held), limits, `override` {until, the limits it falls back to, and
+in `sooner` when one of them does so before `until`},
 `limits_changed_at` (when a limit was set, or an override found to be over: every start up to then
 was granted by other limits), counters, `history`, `revision` (raised by people's changes only).
 """
@@ -22,11 +23,14 @@ from typing import Any, Final
 from kernel import limits
 from kernel.protocol.resources import PermitOwner
 from kernel.store.capacity_rules import (
+    LIMITS,
     Expr,
     after_starts,
     below,
+    end_of,
     in_rate,
     is_open,
+    is_overridden,
     kept,
     let,
     or_before,
@@ -58,6 +62,10 @@ def dropped(clock: StoreClock) -> Pipeline:
             {"$lte": ["$override.until", now]},
         ]
     }
+    falls_back = {
+        name: {"$and": [is_overridden(name), {"$lte": [end_of(name), now]}]} for name in LIMITS
+    }
+    changes = {"$or": [is_over, *falls_back.values()]}
     defaults: dict[str, Expr] = {
         name: {"$ifNull": [f"${name}", 0]}
         for name in ("line", "queued", "granted", "refused", "revision")
@@ -70,10 +78,9 @@ def dropped(clock: StoreClock) -> Pipeline:
                 "starts": {"$ifNull": ["$starts", []]},
                 "holders": unexpired("$holders", now),
                 "reservations": unexpired("$reservations", now),
-                "max_concurrency": or_before("max_concurrency", is_over),
-                "max_starts_per_second": or_before("max_starts_per_second", is_over),
+                **{name: or_before(name, falls_back[name]) for name in LIMITS},
                 "override": {"$cond": [is_over, None, {"$ifNull": ["$override", None]}]},
-                "limits_changed_at": {"$cond": [is_over, after_starts(now), "$limits_changed_at"]},
+                "limits_changed_at": {"$cond": [changes, after_starts(now), "$limits_changed_at"]},
             }
         }
     ]

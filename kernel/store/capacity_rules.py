@@ -9,6 +9,8 @@ from typing import Any, Final
 
 Expr = Any
 
+LIMITS: Final = ("max_concurrency", "max_starts_per_second")
+
 #: Starts kept even without a rate, so that a rate set later knows what went before.
 _STARTS_KEPT: Final = 32
 
@@ -51,6 +53,17 @@ def or_before(name: str, is_over: Expr) -> Expr:
             {"$ifNull": [f"${name}", None]},
         ]
     }
+
+
+def is_overridden(name: str) -> Expr:
+    """An override is in force and this limit is not what it falls back to."""
+    is_same = {"$eq": [{"$ifNull": [f"${name}", None]}, {"$ifNull": [f"$override.{name}", None]}]}
+    return {"$and": [{"$eq": [{"$type": "$override.until"}, "date"]}, {"$not": [is_same]}]}
+
+
+def end_of(name: str) -> Expr:
+    """Return when a limit that is overridden falls back."""
+    return {"$ifNull": [f"$override.sooner.{name}", "$override.until"]}
 
 
 def after_starts(now: Expr) -> Expr:

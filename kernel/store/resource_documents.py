@@ -71,7 +71,11 @@ SHAPE: Final[Shape] = {
         "hold_ms": {"bsonType": ["double", "int", "long", "null"], "minimum": 0},
         "override": {
             "bsonType": ["object", "null"],
-            "properties": {"until": _TIME, **_LIMITS},
+            "properties": {
+                "until": _TIME,
+                "sooner": {"bsonType": "object", "properties": dict.fromkeys(_LIMITS, _TIME)},
+                **_LIMITS,
+            },
         },
         "holders": _list_of(_record(owner=_OWNER, since=_TIME, expires=_TIME)),
         "reservations": _list_of(_record(workflow_id=_TEXT, expires=_TIME)),
@@ -85,6 +89,7 @@ _TIMES: Final = (
     "cooldown_until",
     "limits_changed_at",
     "override.until",
+    *(f"override.sooner.{name}" for name in _LIMITS),
     "holders.since",
     "holders.expires",
     "reservations.expires",

@@ -127,9 +127,10 @@ def _has_room(row: Mapping[str, Any], now: datetime) -> bool:
     closed_until = row.get("cooldown_until")
     if row.get("paused") or (closed_until is not None and closed_until > now):
         return False
-    override = row.get("override") or {}
-    source = override if "until" in override and override["until"] <= now else row
-    most, rate = source.get("max_concurrency"), source.get("max_starts_per_second")
+    most, rate = (
+        _in_force(row, "max_concurrency", now),
+        _in_force(row, "max_starts_per_second", now),
+    )
     taken = [*(row.get("holders") or ()), *(row.get("reservations") or ())]
     if most is not None and sum(one["expires"] > now for one in taken) >= most:
         return False
@@ -137,6 +138,12 @@ def _has_room(row: Mapping[str, Any], now: datetime) -> bool:
         return True
     count, window = rate_window(rate)
     return sum(1 for start in row.get("starts") or () if start >= now - window) < count
+
+
+def _in_force(row: Mapping[str, Any], name: str, now: datetime) -> Any:
+    override = row.get("override") or {}
+    end = (override.get("sooner") or {}).get(name, override.get("until"))
+    return (row if end is None or end > now else override).get(name)
 
 
 def _is_long_ago(moment: datetime, now: datetime) -> bool:

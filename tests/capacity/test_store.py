@@ -317,6 +317,35 @@ def test_an_override_falls_back_to_what_held_before_it(
     assert granted(store, *(owner(n) for n in range(2))) == [True, True]
 
 
+@pytest.mark.parametrize("first", ["max_concurrency", "max_starts_per_second"])
+@pytest.mark.parametrize(("ends", "later"), [(60_000, 90_000), (90_000, 60_000)])
+def test_overrides_of_two_limits_end_each_at_its_own_time(
+    store: CapacityStore, clock: StoreClock, first: str, ends: int, later: int
+) -> None:
+    base: dict[str, float] = {"max_concurrency": 8, "max_starts_per_second": 2.0}
+    [second] = base.keys() - {first}
+    limit(store, **base)
+    for name, expires_ms in ((first, ends), (second, later)):
+        store.set_limits(R, {name: 4}, by="", reason="", expires_ms=expires_ms, if_revision=None)
+
+    def seen() -> dict[str, object]:
+        state = store.read(R)
+        return {name: getattr(state, name) for name in base}
+
+    assert seen() == dict.fromkeys(base, 4)
+    sooner = first if ends < later else second
+    clock.offset_ms += 61_000
+    for _ in range(2):  # a look, and what an update has written
+        assert seen() == {**dict.fromkeys(base, 4), sooner: base[sooner]}
+        store.acquire(R, [owner(1)], lease_ms=60_000)
+    state = store.read(R)
+    assert state.override_until is not None
+    assert 20 < (state.override_until - state.now).total_seconds() < 30
+    clock.offset_ms += 30_000
+    assert seen() == base
+    assert store.read(R).override_until is None
+
+
 def test_a_change_for_good_ends_an_override(store: CapacityStore, clock: StoreClock) -> None:
     limit(store, max_concurrency=8)
     store.set_limits(
