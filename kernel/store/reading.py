@@ -1,12 +1,13 @@
 """Reads for whoever checks stored facts: bounded pages by key, samples, and which indexes exist.
 
-Guarantees that nothing is written, that a page costs its own size however large the collection is,
-and that a document nobody can read is told and not raised. Leaves judging to `kernel.verifying`.
+Guarantees that nothing is written, that a page costs its own size however large the collection or
+its documents are, and that a document nobody can read, or without a name, is told and not raised.
+Leaves judging to `kernel.verifying`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ from kernel.store.legible import instance_of, signal_of
 from kernel.store.schema import INSTANCES, SIGNALS
 from kernel.store.signals import PENDING
 
+#: A page of instances ends early at about this size: one may be as large as a document can be.
+_PAGE_BYTES: Final = 32 << 20
 _STATUSES: Final = [status.value for status in InstanceStatus]
 #: Unique indexes on which an invariant rests, by collection.
 _UNIQUE: Final = {INSTANCES: ("workflow_id", "biz_key"), SIGNALS: ("signal_id",)}
@@ -29,11 +32,14 @@ RoundSeen = tuple[InstanceStatus | None, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A document: the instance it is, or what made it unreadable."""
+    """A document, `key` its own: the instance it is, or what made it unreadable."""
 
+    key: Any
     workflow_id: str
     instance: WorkflowInstance | None
     fault: str = ""
+    #: Where the next page begins: what has no name was told before all that has.
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +65,40 @@ class FactReader:
         self._signals = connection.collection(SIGNALS)
 
     def page(self, *, limit: int, after: str | None) -> list[Read]:
-        """Return instances in order of workflow_id after `after`."""
+        """Return up to `limit` instances in order of workflow_id after `after`; []: that is all."""
         found = {"workflow_id": {"$gt": after}} if after is not None else {}
-        with translated():
-            rows = list(self._instances.find(found).sort("workflow_id", 1).limit(limit))
-        return [_read(row) for row in rows]
+        stages = [{"$match": found}, {"$sort": {"workflow_id": 1}}, {"$limit": limit}]
+        return next(self._by_size(stages, most=limit), [])
 
-    def sample(self, count: int) -> list[Read]:
-        """Return instances drawn at random, each once."""
+    def sample(self, count: int, *, page: int) -> Iterator[list[Read]]:
+        """Yield pages of instances drawn at random, each once."""
+        seen: set[str] = set()
+        for reads in self._by_size([{"$sample": {"size": count}}], most=page):
+            fresh = {one.workflow_id: one for one in reads if one.workflow_id not in seen}
+            yield list(fresh.values())
+            seen.update(one.workflow_id for one in reads)
+
+    def _by_size(self, stages: list[Document], *, most: int) -> Iterator[list[Read]]:
+        """Yield what the stages find in pages that are full by number or by size."""
         with translated():
-            rows = list(self._instances.aggregate([{"$sample": {"size": count}}]))
-        return list({one.workflow_id: one for one in map(_read, rows)}.values())
+            rows = self._instances.aggregate(
+                [*stages, {"$set": {"_size": {"$bsonSize": "$$ROOT"}}}]
+            )
+        with rows:
+            while reads := self._filled(rows, most):
+                yield reads
+
+    def _filled(self, rows: Iterator[Document], most: int) -> list[Read]:
+        reads: list[Read] = []
+        size = 0
+        while len(reads) < most and size < _PAGE_BYTES:
+            with translated():
+                row = next(rows, None)
+            if row is None:
+                break
+            size += row.pop("_size")
+            reads.append(_read(row))
+        return reads
 
     def rounds(self, workflow_ids: Collection[str]) -> dict[str, RoundSeen]:
         """Return status and round of those that exist, whatever else stands in them."""
@@ -78,11 +107,11 @@ class FactReader:
             rows = self._instances.find({"workflow_id": {"$in": list(workflow_ids)}}, fields)
             return {row["workflow_id"]: _round(row) for row in rows}
 
-    def again(self, workflow_ids: Collection[str]) -> list[Read]:
-        """Return these instances as no failover can undo them."""
+    def again(self, reads: Collection[Read]) -> list[Read]:
+        """Return these documents as no failover can undo them."""
         majority = self._connection.majority(INSTANCES)
         with translated():
-            rows = list(majority.find({"workflow_id": {"$in": list(workflow_ids)}}))
+            rows = list(majority.find({"_id": {"$in": [read.key for read in reads]}}))
         return [_read(row) for row in rows]
 
     def pending(self, *, limit: int, after: str | None) -> list[ReadSignal]:
@@ -128,12 +157,18 @@ def _round(row: Document) -> RoundSeen:
 
 
 def _read(row: Document) -> Read:
-    workflow_id = str(row.get("workflow_id"))
+    name = row.get("workflow_id")
+    place = name if isinstance(name, str) else ""
+    instance, fault = None, ""
     try:
         instance = instance_of(from_stored(row))
     except Unreadable as exc:
-        return Read(workflow_id=workflow_id, instance=None, fault=exc.fault)
-    return Read(workflow_id=workflow_id, instance=instance)
+        fault = exc.fault
+    # Without a name, it is told by its key.
+    workflow_id = place or f"_id {row['_id']}"
+    return Read(
+        key=row["_id"], workflow_id=workflow_id, instance=instance, fault=fault, place=place
+    )
 
 
 def _read_signal(row: Document) -> ReadSignal:

@@ -67,9 +67,9 @@ class Verifier:
         for name in self._reader.missing_indexes():
             yield Finding(subject=name, invariant=2, fact="has no unique index")
         drawn = (
-            [self._reader.sample(sample)]
+            self._reader.sample(sample, page=_PAGE)
             if sample is not None
-            else _pages(self._reader.page, lambda read: read.workflow_id, limit)
+            else _pages(self._reader.page, lambda read: read.place, limit)
         )
         for page in drawn:
             yield from self._of_page(page)
@@ -90,7 +90,8 @@ class Verifier:
         found += [_doubled(one, n) for one, n in times.items() if n > 1]
         if not found:
             return
-        again = self._reader.again({finding.subject for finding in found})
+        told = {finding.subject for finding in found}
+        again = self._reader.again([read for read in page if read.workflow_id in told])
         times = Counter(read.workflow_id for read in again)
         still = {finding for read in again for finding in _of_read(read)}
         still |= {_doubled(one, n) for one, n in times.items() if n > 1}
@@ -134,10 +135,9 @@ def _pages(
     while left is None or left > 0:
         size = _PAGE if left is None else min(_PAGE, left)
         page = read(limit=size, after=after)
-        if page:
-            yield page
-        if len(page) < size:
+        if not page:
             return
+        yield page
         after = key(page[-1])
         left = None if left is None else left - len(page)
 

@@ -10,6 +10,7 @@ from pymongo import MongoClient
 from pymongo.database import Database
 
 from kernel import ActivityContext, Kernel, Sleep, UsageError, WaitForSignal
+from kernel.store import reading
 from kernel.store.reading import Read, ReadSignal
 from kernel.store.reading_resources import ResourceReader
 from kernel.verifying import Finding, Verifier, looking
@@ -147,7 +148,7 @@ class HealedMeanwhile:
 def test_what_the_second_look_does_not_see_is_not_told(done: Kernel) -> None:
     right = done.get(done.start_or_resume(DONE.plan, biz_key="done").workflow_id)
     wrong = right.model_copy(update={"claim_token": "x"})
-    reads = {name: Read(workflow_id=right.workflow_id, instance=one)
+    reads = {name: Read(key=1, workflow_id=right.workflow_id, instance=one)
              for name, one in (("right", right), ("wrong", wrong))}  # fmt: skip
 
     def found(first: str, second: str) -> list[Finding]:
@@ -218,3 +219,25 @@ def test_a_busy_database_has_no_findings(make_kernel: MakeKernel) -> None:
         for thread in threads:
             thread.join()
     assert list(kernel.verify()) == []
+
+
+def test_a_document_without_a_name_is_told_and_hides_nobody(
+    done: Kernel, facts: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking, "_PAGE", 1)
+    facts["workflow_instances"].insert_one({"hello": "you"}, bypass_document_validation=True)
+    facts["workflow_instances"].update_one({"biz_key": "done"}, {"$set": {"fencing_token": 0}})
+    nameless, wrong = done.verify()
+    assert nameless.invariant == 8
+    assert nameless.subject.startswith("_id ")
+    assert wrong.fact == "round 0"
+
+
+@pytest.mark.parametrize("options", [{}, {"sample": 9}])
+def test_large_documents_make_smaller_pages_and_none_is_left_out(
+    done: Kernel, monkeypatch: pytest.MonkeyPatch, options: dict[str, int]
+) -> None:
+    pages: list[int] = []
+    monkeypatch.setattr(reading, "_PAGE_BYTES", 1)
+    list(done.verify(on_page=lambda looked: pages.append(looked.counts["instances"]), **options))
+    assert pages == [1, 2]
