@@ -103,3 +103,15 @@ def test_a_round_the_kernel_does_not_accept_yet_stays_pending(
     database_time.advance(3)
     assert dispatch_due().dispatched == 1
     assert instance_of(kernel, job).fencing_token == 2
+
+
+def test_what_was_accepted_last_does_not_wait_behind_a_wall_of_rows(
+    kernel: Kernel, database_time: DatabaseTime
+) -> None:
+    wall = [pending_job()[0] for _ in range(12)]
+    database_time.advance(1)
+    last, _ = pending_job()
+    database_time.advance(3)
+    assert dispatch_due(limit=5).dispatched == 5
+    assert state(last)[1] == "dispatched"
+    assert [state(job)[1] for job in wall[:3]] == ["dispatched"] * 3

@@ -10,6 +10,7 @@ from pymongo import MongoClient
 
 from kernel import Definition, InstanceStatus, Kernel, StepStatus
 from kernel.keeper import ClaimSlots, Keeper, keeper
+from kernel.keeper.freeing import free_claim
 from kernel.keeper.slots import PublishedClaim
 from tests.keeper.children import child, claim, identity
 from tests.kit.kernels import QUEUE, DeadWorker, MakeKernel, definition, ended, start
@@ -103,6 +104,39 @@ def test_a_dead_childs_claim_is_freed_and_all_its_steps_are_suspected(
     after = ended(own_kernel, left.workflow_id)
     assert after.status is InstanceStatus.COMPLETED
     assert [after.steps[name].attempt for name in ("left", "right")] == [2, 2]
+
+
+def test_the_claim_of_who_took_over_from_a_dead_child_is_left_alone(
+    own_kernel: Kernel, held: Held
+) -> None:
+    taken = held("over:1")
+    parts = own_kernel._parts
+    freed = free_claim(
+        parts.store, own_kernel.hints, parts.permits.handing_on,
+        workflow_id=taken.workflow_id, token="that-of-the-dead", culprit=None,
+    )  # fmt: skip
+    assert not freed
+    assert own_kernel.get(taken.workflow_id).claim_token == taken.token
+
+
+def test_a_dead_childs_claim_that_cannot_be_freed_is_not_renewed(
+    own_kernel: Kernel, slots: ClaimSlots, keep: Keep, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[object] = []
+
+    def fails(*_: object, **__: object) -> bool:
+        tries.append(None)
+        raise RuntimeError("not today")
+
+    monkeypatch.setattr(keeper, "free_claim", fails)
+    with child() as process:
+        left = held("dead:2")
+        ends = own_kernel.get(left.workflow_id).claimable_time
+        slots.publish(0, identity(process), [left])
+        _kill(process, True)
+        keep()
+        eventually(lambda: len(tries) > 3, 8, "nobody tried to free it again")
+        assert own_kernel.get(left.workflow_id).claimable_time == ends
 
 
 def test_a_claim_that_cannot_be_read_keeps_no_other_of_its_dead_child_held(

@@ -1,0 +1,63 @@
+"""Who a permit may not be passed to, and what a passed claim keeps that does not come to run."""
+
+from typing import Any
+
+import pytest
+
+from kernel import Kernel, Priority, Step, StepStatus
+from kernel.engine.claims import HeldClaim
+from kernel.engine.passing import Passing
+from tests.capacity.test_passing import HANDED_ON, Line, R
+from tests.kit.kernels import QUEUE, MakeKernel, definition, start
+
+
+def test_one_that_others_have_to_run_is_not_overtaken_by_the_next(make_kernel: MakeKernel) -> None:
+    ran: list[str] = []
+    step = Step(lambda ctx: ran.append(ctx.biz_key), traffic_resource=R)
+    foreign = definition("test.foreign", {"a": step})
+    elsewhere = make_kernel(foreign)
+
+    def stands_before_it(_: Kernel) -> None:
+        elsewhere.start_or_resume(foreign.plan, biz_key="other", priority=Priority.REALTIME)
+        assert elsewhere.run_once([QUEUE])
+
+    line = Line(make_kernel, "second", meanwhile=stands_before_it)
+    assert line.kernel.drain([QUEUE]) == 1
+    assert line.ran == ["first"]
+    elsewhere.reconcile()  # the first kernel has put it off: it does not know it
+    elsewhere.drain([QUEUE])
+    assert ran == ["other"]
+
+
+def test_what_is_due_in_another_queue_has_its_turn(make_kernel: MakeKernel) -> None:
+    beside = definition("test.beside", {"a": lambda _: line.ran.append("beside")}, queue="beside")
+
+    def comes(kernel: Kernel) -> None:
+        kernel.register(beside)
+        start(kernel, beside, biz_key="beside")
+
+    line = Line(make_kernel, "second", meanwhile=comes)
+    line.kernel.drain([QUEUE, "beside"])
+    assert line.ran == ["first", "beside", "second"]
+    assert line.writes_since_put_off("second") == HANDED_ON
+
+
+def test_a_passed_claim_that_meets_a_stop_keeps_its_place_and_its_attempt(
+    make_kernel: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = Line(make_kernel, "second")
+    claims, since = Passing._claim, []
+
+    def stops(self: Passing, resource: str, given: Any, waiter: Any) -> HeldClaim | None:
+        held = claims(self, resource, given, waiter)
+        since.append(waiter.since)
+        line.kernel._parts.machine.stop.set()
+        return held
+
+    monkeypatch.setattr(Passing, "_claim", stops)
+    line.kernel.drain([QUEUE])
+    second = line.kernel.get(line.ids["second"])
+    step = second.steps["a"]
+    assert (second.claim_token, step.status, step.attempt) == (None, StepStatus.PENDING, 0)
+    assert [step.place] == since
+    assert line.kernel.capacity.status(R).used == 0
