@@ -1,13 +1,15 @@
-"""Who a permit may not be passed to, and what a passed claim keeps that does not come to run."""
+"""Who a permit may not be passed to, and what stays of one whose step does not come to run."""
 
 from typing import Any
 
 import pytest
 
-from kernel import Kernel, Priority, Step, StepStatus
+from kernel import InstanceStatus, Kernel, Priority, Step, StepStatus
 from kernel.engine.claims import HeldClaim
 from kernel.engine.passing import Passing
+from kernel.store import PermitGroups
 from tests.capacity.test_passing import HANDED_ON, Line, R
+from tests.capacity.test_waiting import full
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 
 
@@ -61,3 +63,50 @@ def test_a_passed_claim_that_meets_a_stop_keeps_its_place_and_its_attempt(
     assert (second.claim_token, step.status, step.attempt) == (None, StepStatus.PENDING, 0)
     assert [step.place] == since
     assert line.kernel.capacity.status(R).used == 0
+
+
+@pytest.mark.parametrize("before", [{}, {"before": lambda _: None}])
+def test_a_permit_of_a_step_that_did_not_begin_leaves_no_start(
+    make_kernel: MakeKernel, monkeypatch: pytest.MonkeyPatch, before: dict[str, Any]
+) -> None:
+    steps = before | {"a": Step(lambda _: None, traffic_resource=R)}
+    order = definition("test.obsolete", steps)
+    kernel: Kernel = make_kernel(order)
+    kernel.capacity.set_limit(R, max_starts_per_second=0.1)
+    asked: list[str] = []
+    acquire = PermitGroups.acquire
+
+    def then_it_is_obsolete(self: PermitGroups, resource: str, owner: Any, **told: Any) -> Any:
+        state = acquire(self, resource, owner, **told)
+        asked.append(owner.workflow_id)
+        assert kernel.supersede(owner.workflow_id, reason="obsolete")
+        return state
+
+    monkeypatch.setattr(PermitGroups, "acquire", then_it_is_obsolete)
+    start(kernel, order)
+    kernel.drain([QUEUE])
+    monkeypatch.undo()
+    assert len(asked) == 1
+    second = start(kernel, order, biz_key="second")
+    kernel.drain([QUEUE])
+    assert kernel.get(second).status is InstanceStatus.COMPLETED, "it need not wait ten seconds"
+
+
+def test_a_place_that_came_free_before_the_deferral_was_stored_is_not_waited_for(
+    make_kernel: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = definition("test.race", {"a": Step(lambda _: None, traffic_resource=R)})
+    kernel: Kernel = make_kernel(order)
+    elsewhere = full(kernel, resource=R)
+    acquire = PermitGroups.acquire
+
+    def then_it_is_free(self: PermitGroups, resource: str, owner: Any, **told: Any) -> Any:
+        state = acquire(self, resource, owner, **told)
+        if not state.holds(owner):
+            elsewhere.gives("other-0")
+        return state
+
+    monkeypatch.setattr(PermitGroups, "acquire", then_it_is_free)
+    workflow_id = start(kernel, order)
+    kernel.drain([QUEUE])
+    assert kernel.get(workflow_id).status is InstanceStatus.COMPLETED

@@ -189,6 +189,15 @@ def test_nothing_is_passed_on_beyond_the_limit_the_rate_or_a_pause(store: Capaci
     assert passed(store, [owner(5)], leaving=1) == []
 
 
+def test_nothing_is_passed_on_beyond_the_places_kept_for_others(store: CapacityStore) -> None:
+    limit(store, max_concurrency=2)
+    assert granted(store, owner(0)) == [True]
+    assert store.reserve(R, ["wf_8"]).reserved == ("wf_8",)
+    limit(store, max_concurrency=1)
+    assert passed(store, [owner(3)]) == []
+    assert store.read(R).reserved == ("wf_8",)
+
+
 def test_who_has_a_reservation_is_not_passed_to_and_its_place_stays(store: CapacityStore) -> None:
     limit(store, max_concurrency=2)
     assert granted(store, owner(0)) == [True]

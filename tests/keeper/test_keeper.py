@@ -2,7 +2,7 @@
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from kernel import Definition, InstanceStatus, Kernel, StepStatus
 from kernel.keeper import ClaimSlots, Keeper, keeper
 from kernel.keeper.freeing import free_claim
 from kernel.keeper.slots import PublishedClaim
+from kernel.store import CapacityStore, InstanceStore
 from tests.keeper.children import child, claim, identity
 from tests.kit.kernels import QUEUE, DeadWorker, MakeKernel, definition, ended, start
 from tests.kit.waiting import eventually, never
@@ -137,6 +138,33 @@ def test_a_dead_childs_claim_that_cannot_be_freed_is_not_renewed(
         keep()
         eventually(lambda: len(tries) > 3, 8, "nobody tried to free it again")
         assert own_kernel.get(left.workflow_id).claimable_time == ends
+
+
+def test_permits_are_renewed_before_claims_and_those_of_the_lost_no_more(
+    own_kernel: Kernel, slots: ClaimSlots, keep: Keep, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[str, set[str]]] = []
+
+    def renew_permits(_: CapacityStore, tokens: Iterable[str], **__: object) -> None:
+        told.append(("permits", set(tokens)))
+
+    renew = InstanceStore.renew
+
+    def renew_claims(self: InstanceStore, claims: list[tuple[str, str]], **lease: Any) -> set[str]:
+        told.append(("claims", {token for _, token in claims}))
+        return renew(self, claims, **lease)
+
+    monkeypatch.setattr(CapacityStore, "renew", renew_permits)
+    monkeypatch.setattr(InstanceStore, "renew", renew_claims)
+    kept, gone = held("kept:2"), held("gone:2")
+    lost = claim(gone.workflow_id, "that-of-nobody")
+    with child() as process:
+        slots.publish(0, identity(process), [kept, lost])
+        keep()
+        eventually(lambda: len(told) >= 4, 8, "not renewed twice")
+    both = {kept.token, lost.token}
+    rest = [("permits", {kept.token}), ("claims", both)]
+    assert told[:4] == [("permits", both), ("claims", both), *rest]
 
 
 def test_a_claim_that_cannot_be_read_keeps_no_other_of_its_dead_child_held(

@@ -14,6 +14,7 @@ from kernel import (
     Reason,
     WorkflowCanceled,
 )
+from kernel.engine.wave import WaveRunner
 from kernel.limits import FINALIZER_POISONED_SECONDS
 from kernel.testing import TimeShift, run_until_idle
 from tests.kit.kernels import (
@@ -214,6 +215,24 @@ def test_a_stop_leaves_a_finalizer_to_the_next_worker_as_if_untouched(
     run_until_idle(other, [QUEUE])
     assert [ctx.attempt for ctx in finalizer.seen] == [1]
     assert other.get(workflow_id).status is InstanceStatus.COMPLETED
+
+
+def test_a_stop_after_a_finalizer_was_begun_gives_the_attempt_back(
+    make_kernel: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finalizer = Finalizer()
+    kernel, workflow_id = made(make_kernel, FAILURE, finalizer)
+    run_begun = WaveRunner.run_begun
+
+    def then_stop(self: WaveRunner, steps: tuple[str, ...]) -> None:
+        run_begun(self, steps)
+        kernel.request_stop()
+
+    monkeypatch.setattr(WaveRunner, "run_begun", then_stop)
+    kernel.drain([QUEUE])
+    record = kernel.get(workflow_id).finalizer
+    assert record is not None
+    assert (record.attempt, record.started_at, len(finalizer.seen)) == (0, None, 0)
 
 
 def test_without_finalizers_a_workflow_ends_by_itself(make_kernel: MakeKernel) -> None:
