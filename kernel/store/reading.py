@@ -67,7 +67,11 @@ class FactReader:
     def page(self, *, limit: int, after: str | None) -> list[Read]:
         """Return up to `limit` instances in order of workflow_id after `after`; []: that is all."""
         found = {"workflow_id": {"$gt": after}} if after is not None else {}
-        stages = [{"$match": found}, {"$sort": {"workflow_id": 1}}, {"$limit": limit}]
+        stages: list[Document] = [
+            {"$match": found},
+            {"$sort": {"workflow_id": 1}},
+            {"$limit": limit},
+        ]
         return next(self._by_size(stages, most=limit), [])
 
     def sample(self, count: int, *, page: int) -> Iterator[list[Read]]:

@@ -1,8 +1,9 @@
 """Runs mutants in copies of the tree, several at once, on servers all of them share.
 
 Guarantees that the tree itself is never touched, that a suite which fails without any mutant is
-told and not taken for a catch, and that seeds are fixed, so that a result can be had again. Leaves
-which mutants there are to `catalogue` and `further`.
+told and not taken for a catch, that one which is merely slow here is an error of the run, and that
+seeds are fixed, so that a result can be had again. Leaves which mutants there are to `catalogue`,
+`further` and `missed`.
 """
 
 import os
@@ -20,6 +21,7 @@ from tests.mutants.mutant import ROOT, Mutant
 
 #: Seconds a suite may take: what a mutant makes hang is caught as well.
 _PATIENCE = 240
+_HANGS = f"nothing ended within {_PATIENCE} s"
 _LEFT_OUT = (".venv", ".git", ".data", "__pycache__", ".*_cache", ".hypothesis", "docs")
 _NO_TESTS = 5
 
@@ -86,6 +88,11 @@ def _try(mutant: Mutant, trees: "SimpleQueue[Path]", environment: dict[str, str]
             file.write_text(mutant.applied_to(text), encoding="utf-8")
         for suite in mutant.suites:
             failed = _failure(suite, tree, environment)
+            if failed == _HANGS:
+                # On a busy machine a suite may take as long without any mutant.
+                file.write_text(text, encoding="utf-8")
+                if _failure(suite, tree, environment) == _HANGS:
+                    raise RuntimeError(f"{suite} needs more than {_PATIENCE} s unbroken")
             if failed is not None:
                 return _result(mutant, suite, failed, began)
     finally:
@@ -108,7 +115,7 @@ def _failure(suite: str, tree: Path, environment: dict[str, str]) -> str | None:
             timeout=_PATIENCE, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return f"nothing ended within {_PATIENCE} s"
+        return _HANGS
     if done.returncode == 0:
         return None
     lines = [

@@ -4,9 +4,10 @@ import pytest
 
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.further import FURTHER
+from tests.mutants.missed import MISSED
 from tests.mutants.mutant import ROOT, Moved, Mutant
 
-EVERY = (*MUTANTS, *FURTHER)
+EVERY = (*MUTANTS, *FURTHER, *MISSED)
 
 
 @pytest.mark.parametrize("mutant", EVERY, ids=lambda mutant: mutant.name)
