@@ -20,6 +20,8 @@ log: Final = logging.getLogger("baton.capacity")
 _HORIZON: Final = 5.0
 _AT_LEAST: Final = 0.02
 _RESOURCES_MAX: Final = 1_000
+#: How long closing waits for a look that is going on, seconds.
+_CLOSING: Final = 2.0
 
 
 class Pacer:
@@ -50,10 +52,13 @@ class Pacer:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End the thread. On repeat: nothing."""
+        """End the thread, and wait a moment for a look that is going on. On repeat: nothing."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_CLOSING)
 
     def _run(self) -> None:
         while (resource := self._next()) is not None:
