@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from pymongo import MongoClient
 
 from jobs.dispatch import relay
 from jobs.models import ApiToken
@@ -256,6 +257,22 @@ def test_a_job_tells_what_it_waits_for_and_its_place(acme: Caller, serving: Kern
     assert again.status_code == 304, "a moving line is no change of the job"
     capacity.pause("web_crawler", reason="closed", by="test")
     paused = acme.job(jobs[2])["waiting"]
-    assert paused["position"] == 2
+    assert (paused["reason"], paused["position"]) == ("paused", 2)
     assert "estimate" not in paused
     assert content.get_job("acme", jobs[2]).status == "initial"
+    capacity.resume("web_crawler", reason="open", by="test")
+    assert acme.job(jobs[2])["waiting"]["reason"] == "permit"
+
+
+def test_the_list_goes_on_past_a_resource_this_version_cannot_read(
+    ops: Caller, kernel: Kernel, mongo_client: MongoClient[Any], mongo_db_name: str
+) -> None:
+    kernel.capacity.set_limit("psp", max_concurrency=1, reason="test", by="test")
+    foreign = {"_id": "foreign", "holders": 3}
+    mongo_client[mongo_db_name]["workflow_capacity"].insert_one(foreign)
+    shown = [one["resource"] for one in ops.get("capacity").json()["results"]]
+    assert "psp" in shown
+    assert "foreign" not in shown
+    assert slug_of(ops.get("capacity/foreign")) == "unavailable"
+    tag = {"match": '"0"'}
+    assert slug_of(change(ops, "foreign", {"max_concurrency": 1, **WHY}, **tag)) == "unavailable"
