@@ -218,6 +218,24 @@ def test_permits_granted_before_an_override_was_over_are_no_finding(
     assert kernel.capacity.status(R).max_concurrency == 1
 
 
+def test_the_sooner_end_of_two_overrides_is_the_end_of_one(
+    make_kernel: MakeKernel, resources: Collection[Any]
+) -> None:
+    kernel = make_kernel(with_redis=False)
+    store, shift = kernel._parts.permits.store, TimeShift(kernel)
+    kernel.capacity.set_limit(R, max_concurrency=1)
+    kernel.capacity.set_limit(R, max_concurrency=9, expires_in=60)
+    kernel.capacity.set_limit(R, max_starts_per_second=9.0, expires_in=3600)
+    store.acquire(R, owners(5), lease_ms=900_000)
+    shift.advance(seconds=90)
+    resources.update_one({"_id": R}, {"$set": {"line": 1, "refused": 1, "seen_at": LONG_AGO}})
+    assert [found.fact for found in kernel.verify() if found.invariant == 11] == [], "no room"
+    store.acquire(R, owners(1, "late"), lease_ms=60_000)  # any update will do
+    assert over_limit(kernel) == []
+    status = kernel.capacity.status(R)
+    assert (status.max_concurrency, status.max_starts_per_second) == (1, 9.0)
+
+
 def test_permits_granted_after_an_override_was_over_are_judged_by_the_limit_before_it(
     make_kernel: MakeKernel, resources: Collection[Any]
 ) -> None:
