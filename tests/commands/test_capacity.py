@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from jobs.management.commands import capacity
 from jobs.runtime import using_kernel
 from kernel import ActivityContext, Definition, Kernel, KernelConfig, Plan, Step
 
@@ -44,6 +45,18 @@ def test_a_limit_is_set_shown_and_explained_in_the_history(kernel: Kernel) -> No
     assert "the provider asked" in sheet
     run("set", "psp", "--max-concurrency", "0", "--max-starts-per-second", "0", *WHY)
     assert "unlimited" in run("show", "psp", terminal=True)
+
+
+def test_a_list_that_is_cut_says_so(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel.capacity.set_limit("psp", max_concurrency=8)
+    monkeypatch.setattr(capacity, "_LIST_MAX", 2)
+    assert [one["resource"] for one in shown("list")] == ["content_generation", "psp"]
+    assert capsys.readouterr().err == "… and 2 more behind psp\n"
+    monkeypatch.setattr(capacity, "_LIST_MAX", 4)
+    assert len(shown("list")) == 4
+    assert capsys.readouterr().err == ""
 
 
 def test_the_list_names_what_steps_use_and_what_was_set(kernel: Kernel) -> None:

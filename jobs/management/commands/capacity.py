@@ -89,8 +89,11 @@ class Command(BaseCommand):
         capacity = get_kernel().capacity
         match options["verb"]:
             case "list":
-                names = sorted({*RESOURCES, *capacity.resources()})[:_LIST_MAX]
-                self._list(capacity.statuses(names), options["output"])
+                names = sorted({*RESOURCES, *capacity.resources()})
+                self._list(capacity.statuses(names[:_LIST_MAX]), options["output"])
+                if len(names) > _LIST_MAX:
+                    more = len(names) - _LIST_MAX
+                    self.stderr.write(f"… and {more} more behind {names[_LIST_MAX - 1]}")
             case "show":
                 self._show(capacity.status(options["resource"]), options["output"])
             case "set":
