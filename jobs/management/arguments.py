@@ -11,6 +11,7 @@ import re
 from argparse import ArgumentTypeError
 
 _WHOLE_DIGITS = 9
+_PORT_MAX = 65535
 _DECIMAL = re.compile(r"(?P<digits>[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -21,6 +22,22 @@ def whole(text: str) -> int:
     raise ArgumentTypeError(
         f"{shown(text)} is no whole number from 0 to {10**_WHOLE_DIGITS - 1}: write digits"
     )
+
+
+def count(text: str) -> int:
+    """Read how many there are to be of something that is needed. Raises: ArgumentTypeError."""
+    value = whole(text)
+    if value == 0:
+        raise ArgumentTypeError("there must be one at least")
+    return value
+
+
+def port(text: str) -> int:
+    """Read the number of a TCP port, 0 for any that is free. Raises: ArgumentTypeError."""
+    value = whole(text)
+    if value > _PORT_MAX:
+        raise ArgumentTypeError(f"{shown(text)} is no port: they go up to {_PORT_MAX}")
+    return value
 
 
 def number(text: str) -> float:

@@ -26,12 +26,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--port", type=arguments.whole, help="port of the API and console (8000)"
+            "--port",
+            type=arguments.port,
+            help="port of the API and console (8000, else a free one)",
         )
-        parser.add_argument("--flower-port", type=arguments.whole, help="port of Flower (5555)")
+        parser.add_argument(
+            "--flower-port", type=arguments.port, help="port of Flower (5555, else a free one)"
+        )
         parser.add_argument("--no-flower", action="store_true", help="leave Flower out")
         parser.add_argument(
-            "--concurrency", type=arguments.whole, default=2, help="pool processes a work queue (2)"
+            "--concurrency", type=arguments.count, default=2, help="pool processes a work queue (2)"
         )
 
     def handle(
@@ -46,8 +50,8 @@ class Command(BaseCommand):
         terminal = Terminal()
         options = StackOptions(
             data_dir=settings.BATON_DATA_DIR,
-            web_port=port,
-            flower_port=flower_port,
+            web_port=port or None,
+            flower_port=flower_port or None,
             flower=not no_flower,
             concurrency=concurrency,
         )

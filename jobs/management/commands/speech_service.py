@@ -29,7 +29,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
         parser.add_argument(
-            "--port", type=arguments.whole, default=PORT, help="port, 0 for a free one"
+            "--port", type=arguments.port, default=PORT, help="port, 0 for a free one"
         )
         parser.add_argument("--folder", type=Path, help="where tasks are kept")
         parser.add_argument(
