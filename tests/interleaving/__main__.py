@@ -1,8 +1,8 @@
 """Run many orders: `python -m tests.interleaving [--schedules N] [--seed S] [--jobs J] …`.
 
 Guarantees a line every ten seconds with how far it is, a last line with the sum, the seed and story
-of every violation, and exit status 1 if there was any. Leaves the servers to `tests.kit.servers`,
-as in a test run.
+of every violation, and exit status 1 if there was any; to look at nothing is refused. Leaves the
+servers to `tests.kit.servers`, as in a test run.
 """
 
 import argparse
@@ -10,15 +10,16 @@ import contextlib
 import multiprocessing
 import os
 import secrets
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from kernel import limits
 from tests.interleaving.shards import Share, run_share, share_sums
-from tests.kit import servers
+from tests.kit import programs, servers
+from tests.kit.programs import say
 
 #: How often a run says how far it is.
 _PROGRESS_SECONDS = 10.0
@@ -28,12 +29,10 @@ def main() -> int:
     """Run every shard; return the exit status."""
     chosen = _arguments()
     seed = secrets.randbits(31) if chosen.seed is None else chosen.seed
-    jobs = max(1, min(chosen.jobs, chosen.schedules))
-    searched = chosen.schedules // 10 if chosen.search is None else chosen.search
-    _say(
-        f"{chosen.schedules} schedules from SEED={seed}, {searched} more by search, "
-        f"{jobs} processes"
-    )
+    pairs = not (chosen.no_pairs or chosen.story)
+    jobs = chosen.jobs if pairs else max(1, min(chosen.jobs, chosen.schedules))
+    searched = f"{chosen.search} more by search" + ", every order of pairs" * pairs
+    say(f"{chosen.schedules} schedules from SEED={seed}, {searched}, {jobs} processes")
     began = time.monotonic()
     shares = [
         Share(
@@ -41,10 +40,10 @@ def main() -> int:
             last=seed + chosen.schedules * (n + 1) // jobs,
             number=n,
             jobs=jobs,
-            pairs=not (chosen.no_pairs or chosen.story),
+            pairs=pairs,
             slots=chosen.slots,
             story=chosen.story,
-            searched=searched * (n + 1) // jobs - searched * n // jobs,
+            searched=chosen.search * (n + 1) // jobs - chosen.search * n // jobs,
         )
         for n in range(jobs)
     ]
@@ -61,43 +60,37 @@ def main() -> int:
     violations = sum(one.violations for one in sums)
     met = sum((one.counts for one in sums), Counter[str]())
     if met:
-        _say("met: " + ", ".join(f"{count} {what}" for what, count in sorted(met.items())))
-    _say(f"{schedules / (time.monotonic() - began):.0f} schedules/s")
-    _say(f"interleave: {schedules} schedules, {violations} violations")
+        say("met: " + ", ".join(f"{count} {what}" for what, count in sorted(met.items())))
+    say(f"{schedules / (time.monotonic() - began):.0f} schedules/s")
+    say(f"interleave: {schedules} schedules, {violations} violations")
     return 1 if violations else 0
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.interleaving", description=__doc__)
-    parser.add_argument("--schedules", type=_count, default=3000)
-    parser.add_argument("--seed", type=_count, default=None, help="the first one; printed if drawn")
-    parser.add_argument("--jobs", type=_number, default=os.cpu_count() or 2)
-    parser.add_argument("--slots", type=_number, default=1, help="claims a worker runs at once")
+    parser.add_argument("--schedules", type=programs.counted(0), default=3000)
+    parser.add_argument("--seed", type=programs.counted(0), help="the first one; printed if drawn")
+    parser.add_argument("--jobs", type=programs.counted(1), default=os.cpu_count() or 2)
+    slots = programs.counted(1, limits.SLOTS_PER_CHILD)
+    parser.add_argument("--slots", type=slots, default=1, help="claims a worker runs at once")
     parser.add_argument(
-        "--search", type=_count, help="orders searched by Hypothesis (a tenth of the schedules)"
+        "--search",
+        type=programs.counted(0),
+        help="orders that Hypothesis looks at (a tenth of the schedules)",
     )
     parser.add_argument("--no-pairs", action="store_true", help="leave out every order of pairs")
     parser.add_argument("--story", action="store_true", help="tell what happened, whatever it was")
-    return parser.parse_args()
-
-
-def _count(text: str) -> int:
-    """Read a number of things that there may be none of."""
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
-    return int(text)
-
-
-def _number(text: str) -> int:
-    """Read a number of things that there must be one of."""
-    if (number := _count(text)) == 0:
-        raise argparse.ArgumentTypeError("at least 1 is needed")
-    return number
+    chosen = parser.parse_args()
+    if chosen.search is None:
+        chosen.search = chosen.schedules // 10
+    if chosen.no_pairs and not chosen.schedules and not chosen.search:
+        parser.error("no pairs, no schedules and no search: nothing would be proved")
+    return chosen
 
 
 def _tell(schedules: int, violations: int, seconds: float) -> None:
     pace = schedules / seconds
-    _say(
+    say(
         f"  {seconds:.0f} s: {schedules} schedules, {violations} violations, {pace:.0f} schedules/s"
     )
 
@@ -114,10 +107,5 @@ def _servers() -> Iterator[str]:
             servers.end_run()
 
 
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    programs.run(main)

@@ -7,6 +7,7 @@ servers, to the caller.
 import gc
 import logging
 import random
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -45,6 +46,8 @@ _ORDERS_MAX = 300
 _LIMITED_ORDERS_MAX = 40
 #: Instances that are brought to their ends together.
 _TOGETHER = 60
+#: What runs every order of pairs again.
+_PAIRS_AGAIN = 'SCHEDULES=0 ARGS="--search 0"'
 #: Objects after which garbage is looked for; a schedule leaves little behind.
 _GARBAGE_AFTER = 50_000
 
@@ -80,7 +83,8 @@ _SO_FAR: list[Any] = []
 
 
 def share_sums(so_far: Any) -> None:
-    """Let this process say in an array of numbers how far it is."""
+    """Let this process say in an array of numbers how far it is, and leave Ctrl-C to the first."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _SO_FAR.append(so_far)
 
 
@@ -138,10 +142,10 @@ def limited_orders() -> Iterator[Choices]:
 def _schedules(share: Share) -> Iterator[tuple[str, Case, Choices]]:
     for case in list(pairs())[share.number :: share.jobs] if share.pairs else ():
         for at, order in zip(range(_ORDERS_MAX), every_order(), strict=False):
-            yield f"order {at}", case, order
+            yield f"order {at} of {_PAIRS_AGAIN}", case, order
     for case in list(permit_pairs())[share.number :: share.jobs] if share.pairs else ():
         for at, choices in enumerate(limited_orders()):
-            yield f"limited order {at}", case, choices
+            yield f"limited order {at} of {_PAIRS_AGAIN}", case, choices
     for seed in range(share.first, share.last):
         yield f"SEED={seed} SCHEDULES=1", *drawn(seed, slots=share.slots)
 

@@ -14,6 +14,7 @@ import pytest
 
 import tests.chaos.__main__ as chaos
 import tests.crash.__main__ as crash
+import tests.interleaving.__main__ as interleaving
 import tests.mutants.__main__ as mutants
 from tests.chaos import judge, run
 from tests.crash.lab import Tally
@@ -35,6 +36,9 @@ from tests.mutants.grinding import Result
         (crash.main, "linear --groups 0", "0 is not 1 to 1000"),
         (crash.main, "--jobs 0", "0 is not 1 or more"),
         (crash.main, "nonsense", "no scenario nonsense"),
+        (interleaving.main, "--schedules -1", "'-1' is no whole number"),
+        (interleaving.main, "--schedules 0 --no-pairs", "nothing would be proved"),
+        (interleaving.main, "--slots 0", "0 is not 1 to 32"),
         (mutants.main, "--jobs x", "'x' is no whole number"),
         (mutants.main, "nonsense", "no mutant has one of the words"),
     ],
