@@ -125,7 +125,7 @@ def test_the_api_keeps_to_its_description(
                     ),
                     *("--header", f"Authorization: Bearer {token}", *selection),
                     *("--checks", ",".join(CHECKS), "--phases", "coverage,fuzzing,stateful"),
-                    *("--max-examples", "10", "--continue-on-failure", "--warnings", "off"),
+                    *("--max-examples", "6", "--continue-on-failure", "--warnings", "off"),
                     *("--generation-database", "none"),
                 ],
                 cwd=tmp_path,

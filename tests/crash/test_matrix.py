@@ -22,7 +22,7 @@ def test_death_between_commands_ends_right(
 ) -> None:
     seed = share.seed()
     sys.stdout.write(f"BATON_SEED={seed}\n")
-    tally = lab.walk_a_part(scenario, share.most(12), seed)
+    tally = lab.walk_a_part(scenario, share.most(7), seed)
     record_property(PROPERTY, json.dumps(row(scenario, tally)))
     assert tally.violations == []
     assert tally.boundaries > 1, "nothing was killed: the drivers' commands were not seen"
