@@ -165,6 +165,26 @@ def test_a_retry_under_a_key_can_be_repeated(acme: Caller) -> None:
     assert slug_of(other) == "idempotency-key-reused"
 
 
+def test_a_repeat_that_began_beside_the_first_request_is_not_judged_by_what_that_did(
+    acme: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = acme.submit()["id"]
+    fail(job_id)
+    find, first = idempotency._find, []
+
+    def then_the_first_commits(claim: idempotency.Claim) -> idempotency.Answer | None:
+        nothing = find(claim)
+        monkeypatch.undo()
+        first.append(acme.post(f"jobs/{job_id}/retry", Idempotency_Key=KEY))
+        return nothing
+
+    monkeypatch.setattr(idempotency, "_find", then_the_first_commits)
+    again = acme.post(f"jobs/{job_id}/retry", Idempotency_Key=KEY)
+    assert (first[0].status_code, again.status_code) == (202, 202)
+    assert again.content == first[0].content
+    assert again["Idempotency-Replayed"] == "true"
+
+
 def test_a_repeat_meets_the_first_request_before_its_commit(acme: Caller) -> None:
     """It waits for the commit; PostgreSQL lets it say so when that takes long."""
     inside, go_on = threading.Event(), threading.Event()

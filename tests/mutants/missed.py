@@ -368,4 +368,54 @@ MISSED = (
         new="                pass",
         suites=("tests/protocol/test_duties.py",),
     ),
+    Mutant(
+        name="work before the key",
+        breaks="a repeat beside its first request is judged by what that has just done",
+        file="jobs/services/idempotency.py",
+        old="    row = _insert(claim)\n    answer = perform()\n",
+        new="    answer = perform()\n    row = _insert(claim)\n",
+        suites=("tests/api/test_idempotency.py",),
+    ),
+    Mutant(
+        name="found and nobody rung for",
+        breaks="what reconciliation finds waits until somebody looks",
+        file="kernel/reconcile/lost_candidates.py",
+        old="        hints.ring(queue)\n",
+        new="        pass\n",
+        suites=("tests/protocol/test_reconciling.py",),
+    ),
+    Mutant(
+        name="woken without a look",
+        breaks="one whose wake-up was refused has no timer any more",
+        file="kernel/reconcile/due_waits.py",
+        old="    if woken == len(due):\n",
+        new="    if True:\n",
+        suites=("tests/waiting/test_timers.py",),
+    ),
+    Mutant(
+        name="timers dropped before anybody woke",
+        breaks="an outage at the wake-up leaves a page of sleepers without timers",
+        file="kernel/reconcile/ticking.py",
+        old=(
+            "            count, awake = activate_all("
+            "self._scan, self._instances, self._hints, found.values())\n"
+            "            woken += count\n"
+            "            self._hints.hints.drop_timers(queue, due)\n"
+        ),
+        new=(
+            "            self._hints.hints.drop_timers(queue, due)\n"
+            "            count, awake = activate_all("
+            "self._scan, self._instances, self._hints, found.values())\n"
+            "            woken += count\n"
+        ),
+        suites=("tests/waiting/test_timers.py",),
+    ),
+    Mutant(
+        name="ended at its turn to send",
+        breaks="nobody sends any more, and all that come wait for it",
+        file="kernel/store/grouping.py",
+        old="            if mine.sends:\n                self._hand_on()\n",
+        new="",
+        suites=("tests/unit/test_grouping.py",),
+    ),
 )

@@ -216,6 +216,18 @@ def test_tick_rings_for_what_waits_too_long(make_kernel: MakeKernel) -> None:
     assert rung == [QUEUE, QUEUE]
 
 
+def test_reconcile_rings_for_what_it_finds(
+    make_kernel: MakeKernel, flush: Callable[[], None]
+) -> None:
+    rung: list[str] = []
+    kernel = make_kernel(ORDER, ring=rung.append)
+    start(kernel, ORDER)
+    flush()
+    assert rung == [QUEUE], "a registration rings"
+    kernel.reconcile()
+    assert rung == [QUEUE, QUEUE]
+
+
 def test_a_bell_that_fails_undoes_nothing(make_kernel: MakeKernel) -> None:
     def broken(queue: str) -> None:
         raise ConnectionError("the broker is down")

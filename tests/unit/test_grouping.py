@@ -125,11 +125,12 @@ def test_many_threads_get_their_own_answers() -> None:
     assert max(len(items) for items in wire.groups) <= 5
 
 
-def test_a_caller_that_is_ended_while_it_waits_leaves_the_way_to_others() -> None:
+@pytest.mark.parametrize("is_its_turn", [False, True])
+def test_a_caller_that_is_ended_while_it_waits_leaves_the_way_to_others(is_its_turn: bool) -> None:
     class Ended(BaseException):
         """Ends a caller from outside."""
 
-    wire = Wire()
+    wire, has_gathered = Wire(), threading.Event()
     group: Grouping[int, int] = Grouping(wire.send, most=8)
 
     def ended_while_waiting() -> None:
@@ -137,7 +138,7 @@ def test_a_caller_that_is_ended_while_it_waits_leaves_the_way_to_others() -> Non
 
         class Woken(threading.Event):
             def wait(self, timeout: float | None = None) -> bool:
-                assert wire.open.wait(10)
+                assert super().wait(10) if is_its_turn else has_gathered.wait(10)
                 raise Ended
 
         def init(self: grouping._Entry[int, int], item: int) -> None:
@@ -156,7 +157,11 @@ def test_a_caller_that_is_ended_while_it_waits_leaves_the_way_to_others() -> Non
         eventually(lambda: wire.groups == [[1]])
         ended = pool.submit(ended_while_waiting)
         eventually(partial(_has_gathered, group, 1))
+        has_gathered.set()
+        if not is_its_turn:
+            ended.result(10)
         wire.open.set()
         ended.result(10)
         assert first.result(10) == 10
+        assert not group._sending, "nobody sends, and all that come wait for it"
         assert pool.submit(group, 3).result(10) == 30

@@ -4,8 +4,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pymongo import MongoClient
 
-from kernel import ActivityContext, InstanceStatus, Kernel, Sleep, WaitForSignal, workflow_id_of
+from kernel import (
+    ActivityContext,
+    InstanceStatus,
+    Kernel,
+    Sleep,
+    StoreUnavailable,
+    WaitForSignal,
+    workflow_id_of,
+)
+from kernel.store import GroupedInstances
 from kernel.testing import TimeShift, run_until_idle
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 
@@ -93,4 +103,36 @@ def test_a_hint_that_comes_too_early_is_put_back_with_the_right_time(
     assert kernel.tick() == 0
     assert kernel.get(WORKFLOW_ID).status is InstanceStatus.WAITING
     TimeShift(kernel).advance(seconds=61)
+    assert kernel.tick() == 1
+
+
+def test_a_timer_outlives_a_wake_up_that_failed(
+    make_kernel: MakeKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> int:
+        raise StoreUnavailable("gone")
+
+    kernel = make_kernel(ORDER)
+    asleep(kernel)
+    assert kernel.tick() == 0
+    TimeShift(kernel).advance(seconds=61)
+    monkeypatch.setattr(GroupedInstances, "commit_all", fails)
+    with pytest.raises(StoreUnavailable):
+        kernel.tick()
+    monkeypatch.undo()
+    assert kernel.tick() == 1
+
+
+def test_one_that_could_not_be_woken_keeps_its_timer(
+    make_kernel: MakeKernel, mongo_client: MongoClient[Any], mongo_db_name: str
+) -> None:
+    database = mongo_client[mongo_db_name]
+    kernel = make_kernel(ORDER)
+    asleep(kernel)
+    assert kernel.tick() == 0
+    refuses = {"$or": [{"biz_key": {"$ne": "test:1"}}, {"status": "waiting"}]}
+    database.command("collMod", "workflow_instances", validator=refuses)
+    TimeShift(kernel).advance(seconds=61)
+    assert kernel.tick() == 0
+    database.command("collMod", "workflow_instances", validator={})
     assert kernel.tick() == 1
