@@ -130,7 +130,8 @@ def claim_and_begin(
 ) -> Commit:
     """Return the commit that claims an instance in line and begins the step whose permit is there.
 
-    Guarded by the revision of its deferral, and by nobody's claim.
+    Guarded by the revision of its deferral, and by nobody's claim: a holder that died since then in
+    another step has left the `seq` of this one as it was.
     """
     guard = Guard(
         workflow_id=instance.workflow_id,

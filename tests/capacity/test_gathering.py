@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from kernel import ActivityContext, InstanceStatus, Kernel, Step, limits
-from kernel.protocol.resources import PermitOwner
+from kernel import ActivityContext, InstanceStatus, Kernel, RetryPolicy, Step, limits
+from kernel.protocol.resources import PermitOwner, ResourceState
+from kernel.store import CapacityStore
 from kernel.testing import TimeShift, run_until_idle
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
 
@@ -147,6 +148,38 @@ def test_one_place_of_a_resource_is_idle_at_most(make_kernel: MakeKernel) -> Non
     crowd.gives("b", 1)
     run_until_idle(crowd.kernel, [QUEUE])
     assert crowd.all_completed()
+
+
+def test_nothing_is_kept_for_the_second_in_line(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first waits for a delay beside its place, so that it cannot gather itself."""
+
+    def fails(_: ActivityContext) -> None:
+        raise OSError("later")
+
+    delayed = Step(fails, retry=RetryPolicy(max_retry=1, backoff="fixed", initial=600))
+    needs_two = Step(crowd._call, traffic_resource=["a", "b"])
+    first = definition("test.first", {"s": needs_two, "t": delayed}, depends_on={"s": [], "t": []})
+    crowd.kernel.register(first)
+    start(crowd.kernel, first, biz_key="first")
+    assert crowd.kernel.run_once([QUEUE])
+    crowd.gives("c")
+    crowd.comes("second", "a", "c")
+    crowd.comes("a0", "a")
+    reserve = CapacityStore.reserve
+
+    def too_late(self: CapacityStore, resource: str, *told: object) -> ResourceState:
+        if resource == "c":
+            monkeypatch.undo()
+            assert crowd.takes("c")
+        return reserve(self, resource, *told)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(CapacityStore, "reserve", too_late)
+    crowd.gives("a")
+    assert crowd.store.read("a").gathering == ()
+    crowd.kernel.drain([QUEUE])
+    assert crowd.ran == ["a0"]
 
 
 def test_a_place_is_kept_as_long_as_its_waiter_has_waited_and_then_goes_to_others(

@@ -17,6 +17,7 @@ from kernel.store import (
     PermitGroups,
     StoreClock,
     ensure_schema,
+    permit_groups,
 )
 
 LEASE_MS = 10_000
@@ -225,6 +226,18 @@ def test_passing_again_after_a_lost_answer_gives_nothing_twice(store: CapacitySt
     assert granted(store, owner(0)) == [True]
     assert passed(store, [owner(2)]) == ["wf_2"]
     assert passed(store, [owner(2)]) == ["wf_2"]
+
+
+def test_of_a_group_that_leaves_one_caller_makes_due_whoever_was_handed_a_place(
+    store: CapacityStore,
+) -> None:
+    groups = PermitGroups(store, lease_ms=LEASE_MS)
+    limit(store, max_concurrency=3)
+    assert granted(store, owner(0), owner(1), owner(2)) == [True] * 3
+    lines = [("wf_8",), ("wf_8", "wf_9"), ("wf_8", "wf_9")]
+    leaving = [Leaving(owner=owner(n), then_reserve=line) for n, line in enumerate(lines)]
+    states = groups._send(R, [permit_groups._Asked(leaving=each) for each in leaving])
+    assert [state.handed for state in states] == [("wf_8",), ("wf_9",), ()]
 
 
 def test_refusals_nobody_asked_for_are_counted_with_the_next_update(store: CapacityStore) -> None:

@@ -418,4 +418,45 @@ MISSED = (
         new="",
         suites=("tests/unit/test_grouping.py",),
     ),
+    Mutant(
+        name="handed on after it moved",
+        breaks="a slow hand cuts the delay of one that has run since",
+        file="kernel/protocol/queueing.py",
+        old=(
+            "        claim_token=UNCLAIMED,\n        revision=revision,\n    )\n"
+            '    changes: dict[str, Expression] = {"claimable_time"'
+        ),
+        new=(
+            "        claim_token=UNCLAIMED,\n    )\n"
+            '    changes: dict[str, Expression] = {"claimable_time"'
+        ),
+        suites=(_FAIRLY,),
+    ),
+    Mutant(
+        name="passed without its revision",
+        breaks="one whose holder died since is not suspected of it, and runs beside others",
+        file="kernel/protocol/queueing.py",
+        old=(
+            "        step_seqs={step: instance.steps[step].seq},\n"
+            "        revision=instance.revision,\n"
+        ),
+        new="        step_seqs={step: instance.steps[step].seq},\n",
+        suites=(_FAIRLY,),
+    ),
+    Mutant(
+        name="everybody makes the handed due",
+        breaks="each of a group that leaves writes for those one of them makes due",
+        file="kernel/store/permit_groups.py",
+        old="mine = tuple(each for each in those if each in open_ones)",
+        new="mine = tuple(each for each in those if each in state.handed)",
+        suites=("tests/capacity/test_store.py",),
+    ),
+    Mutant(
+        name="anybody gathers",
+        breaks="a place is kept from the first in line for one behind it",
+        file="kernel/engine/gathering.py",
+        old="if is_first and waiter.is_plain and",
+        new="if waiter.is_plain and",
+        suites=("tests/capacity/test_gathering.py",),
+    ),
 )
