@@ -19,6 +19,9 @@ SEED ?=
 ARGS  ?=
 # What is tested on PostgreSQL beside SQLite.
 OUTBOX := tests/dispatch tests/outbox tests/quota
+# Hundreds of processes would compile every module anew where a machine's environment forbids to keep
+# what was compiled: three seconds of each start.
+unexport PYTHONDONTWRITEBYTECODE
 # The Python to build the environment from; `make setup PYTHON=/path/to/python3.12` overrides.
 PYTHON ?=
 

@@ -36,6 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_LEADS_RUN] = servers.lead_run()
     # This process has its settings; children take the product's own from the environment.
     os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+    # Hundreds of children would each compile every module anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -41,8 +41,8 @@ class _Even(random.Random):
         self._source = source
 
     def random(self) -> float:
-        """Return a share, in thousandths."""
-        return self._source.randrange(1000) / 1000
+        """Return a share, in hundredths: what is coarse is soon as small as it gets."""
+        return self._source.randrange(100) / 100
 
     def choice(self, seq: Any) -> Any:
         """Return one of a sequence, the first one if in doubt."""
