@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 from pymongo import ReturnDocument
@@ -17,12 +16,13 @@ from pymongo.errors import DuplicateKeyError
 
 from kernel.errors import InvariantViolation, RevisionConflict, StoreUnavailable, Unreadable
 from kernel.protocol.resources import PermitOwner, ResourceState
-from kernel.store import capacity_changes, capacity_pipelines
+from kernel.store import capacity_changes, capacity_pipelines, resource_documents
+from kernel.store.batches import database_now
 from kernel.store.capacity_pipelines import Pipeline
 from kernel.store.clock import StoreClock
 from kernel.store.connection import Connection, Document, translated
 from kernel.store.exchanging import Leaving, exchanged
-from kernel.store.resource_documents import FOREIGN, READABLE, has_entry, state_of, unreadable
+from kernel.store.resource_documents import READABLE, Judged, has_entry, state_of
 from kernel.store.schema import CAPACITY
 
 _NO_HISTORY: Final = {"history": 0}
@@ -39,6 +39,7 @@ class CapacityStore:
         self._connection = connection
         self._resources = connection.collection(CAPACITY)
         self._clock = clock
+        self._judged = Judged()
 
     def read(self, resource: str, *, with_history: bool = False) -> ResourceState:
         """Return a resource; one nobody named yet is unlimited, at revision 0."""
@@ -61,10 +62,11 @@ class CapacityStore:
             rows = {row["_id"]: row for row in self._resources.aggregate(found)}
             missing = [name for name in resources if name not in rows]
             if missing:
-                rows_left = self._resources.find({"$and": [named, FOREIGN]})
-                foreign = {row["_id"]: unreadable(row) for row in rows_left}
-                now = self._now()
+                rows_left = self._resources.find({"$and": [named, resource_documents.FOREIGN]})
+                foreign = {row["_id"]: resource_documents.unreadable(row) for row in rows_left}
+                now = database_now(self._connection, self._clock)
         states = {name: state_of(row) for name, row in rows.items()}
+        self._judged.found(READABLE, states)
         if not missing:
             return states, {}
         unused = {
@@ -213,7 +215,10 @@ class CapacityStore:
     def foreign(self, *, limit: int) -> list[Unreadable]:
         """Say of resources that cannot be read why not."""
         with translated():
-            return [unreadable(row) for row in self._resources.find(FOREIGN).limit(limit)]
+            return [
+                resource_documents.unreadable(row)
+                for row in self._resources.find(resource_documents.FOREIGN).limit(limit)
+            ]
 
     def names(self, *, limit: int) -> list[str]:
         """Return the known resources, sorted."""
@@ -297,17 +302,23 @@ class CapacityStore:
             )
 
     def _update(self, resource: str, pipeline: Pipeline) -> ResourceState:
-        return state_of(self._send(resource, pipeline, projection=_NO_HISTORY))
+        document = self._send(resource, pipeline, projection=_NO_HISTORY)
+        try:
+            return state_of(document)
+        except (TypeError, ValueError, KeyError, AttributeError):
+            self._doubt(resource)
+            raise
 
     def _send(
         self, resource: str, pipeline: Pipeline, *, projection: dict[str, int] | None
     ) -> Document:
         seen = [*pipeline, {"$set": {"seen_at": self._clock.now()}}]
         for _ in range(2):
+            guard = self._judged.guard(resource)
             try:
                 with translated():
                     document = self._resources.find_one_and_update(
-                        {"_id": resource, **READABLE},
+                        {"_id": resource, **guard},
                         seen,
                         projection=projection,
                         upsert=True,
@@ -315,10 +326,19 @@ class CapacityStore:
                     )
             except DuplicateKeyError:
                 continue  # two first uses at once: the other one made it
+            except InvariantViolation:
+                self._doubt(resource)
+                raise
             if document is not None:
+                self._judged.found(guard, [resource])
                 return document
-        self.read(resource)  # says so, if it is there and cannot be read
+        self._doubt(resource)
         raise InvariantViolation(f"resource {resource!r} was neither made nor found")
+
+    def _doubt(self, resource: str) -> None:
+        """Say so if it cannot be read. Raises: Unreadable."""
+        self._judged.doubt(resource)
+        self.read(resource)
 
     def _seen(self) -> Pipeline:
         """The stages that show a document as an update would find it, with the time of reading."""
@@ -326,10 +346,3 @@ class CapacityStore:
             *capacity_pipelines.dropped(self._clock),
             {"$set": {"seen_at": self._clock.now()}},
         ]
-
-    def _now(self) -> datetime:
-        rows = self._connection.database.aggregate(
-            [{"$documents": [{}]}, {"$project": {"now": self._clock.now()}}]
-        )
-        moment: datetime = next(iter(rows))["now"]
-        return moment

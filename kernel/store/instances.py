@@ -22,6 +22,7 @@ from kernel import limits
 from kernel.errors import ValueTooLarge
 from kernel.protocol.commit import Commit
 from kernel.protocol.expressions import Changes
+from kernel.store.batches import database_now
 from kernel.store.claiming import InstanceClaims
 from kernel.store.clock import StoreClock
 from kernel.store.codec import from_stored, to_stored
@@ -105,12 +106,7 @@ class InstanceStore(InstanceClaims):
 
     def now(self) -> datetime:
         """Return the database's now, as every filter and update sees it."""
-        with translated():
-            rows = self._connection.database.aggregate(
-                [{"$documents": [{}]}, {"$project": {"now": self._clock.now()}}]
-            )
-            moment: datetime = next(iter(rows))["now"]
-        return moment
+        return database_now(self._connection, self._clock)
 
     def document_bytes(self, document: Document) -> int:
         """Return how many bytes the database needs for an instance."""

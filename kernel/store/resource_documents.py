@@ -3,7 +3,8 @@
 During a rollout, or after somebody wrote by hand, a resource may hold what this version does not
 know. Its own updates would then fail in the database, or do what nobody means: a holder without
 the time this version knows would be dropped as one that is over. So each command names the shape it
-understands in its filter, and a document of another shape is passed over by it.
+understands in its filter, and a document of another shape is passed over by it. Updates of one that
+was found readable within a second name less (`Judged`): what they could destroy.
 
 Guarantees that what the filter lets through is read as a value, and that what it holds back is told
 with the field that is wrong (`Unreadable`). Leaves to others: what a document means
@@ -12,7 +13,8 @@ with the field that is wrong (`Unreadable`). Leaves to others: what a document m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from types import NoneType
 from typing import Any, Final
@@ -104,8 +106,25 @@ READABLE: Final[dict[str, Any]] = {
     "$jsonSchema": SHAPE,
     "$nor": [{path: beyond} for path in _TIMES for beyond in _BEYOND],
 }
-#: … and of those it cannot.
+#: Of those in which an update of this version destroys nothing, and grants by no limit that it does
+#: not know.
+UNHARMED: Final[dict[str, Any]] = {
+    "$nor": [
+        {name: {"$elemMatch": unknown}}
+        for name in ("holders", "reservations")
+        for unknown in ({"expires": {"$not": {"$type": "date"}}}, {"$not": {"$type": "object"}})
+    ]
+    + [
+        {f"{under}{name}": {"$exists": True, "$not": {"$type": shape["bsonType"]}}}
+        for under in ("", "override.")
+        for name, shape in _LIMITS.items()
+    ]
+}
+#: … and of those it cannot read.
 FOREIGN: Final[dict[str, Any]] = {"$nor": [READABLE]}
+
+_BELIEVED_SECONDS: Final = 1.0
+_JUDGED_MAX: Final = 10_000
 
 _PYTHONS: Final[dict[str, type]] = {
     "string": str,
@@ -118,6 +137,33 @@ _PYTHONS: Final[dict[str, type]] = {
     "array": list,
     "object": dict,
 }
+
+
+class Judged:
+    """Resources found readable a moment ago; safe for many threads.
+
+    The database reads a filter anew with each command, and the whole shape costs as much as the
+    update it guards: it is named once a second, and between what an update could destroy.
+    """
+
+    def __init__(self) -> None:
+        self._at: dict[str, float] = {}
+
+    def guard(self, name: str) -> Mapping[str, Any]:
+        """Return what an update of a resource names beside it."""
+        since = time.monotonic() - _BELIEVED_SECONDS
+        return UNHARMED if self._at.get(name, since) > since else READABLE
+
+    def found(self, guard: Mapping[str, Any], names: Iterable[str]) -> None:
+        """Learn that a command with this guard found them."""
+        if guard is READABLE:
+            if len(self._at) >= _JUDGED_MAX:
+                self._at.clear()
+            self._at.update(dict.fromkeys(names, time.monotonic()))
+
+    def doubt(self, name: str) -> None:
+        """Learn that something of it was not as expected."""
+        self._at.pop(name, None)
 
 
 def fault_of(row: Mapping[str, Any]) -> str | None:
@@ -138,9 +184,10 @@ def has_entry(document: Document, nonce: str) -> bool:
 
 
 def state_of(row: Document) -> ResourceState:
-    """Return a resource as a command that names `READABLE` answered it, on the path of each step.
+    """Return a resource as a command answered it whose guard let it through (`Judged`).
 
-    Nothing is looked at once more: the database has judged it.
+    Nothing is looked at once more, on the path of each step.
+    Raises: TypeError, ValueError, KeyError, AttributeError: it has changed its shape since.
     """
     override = row.get("override") or {}
     concurrency = row.get("max_concurrency")
