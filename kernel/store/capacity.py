@@ -31,8 +31,9 @@ _NO_HISTORY: Final = {"history": 0}
 class CapacityStore:
     """The `workflow_capacity` collection. Every method may raise StoreUnavailable.
 
-    What this version cannot read is not written to: who names such a resource alone gets
-    Unreadable, who looks at many gets the others.
+    What this version cannot read is not written to, unless it was spoilt within the last second:
+    then nothing in it is lost (`Judged`). Who names such a resource alone gets Unreadable, who
+    looks at many gets the others.
     """
 
     def __init__(self, connection: Connection, clock: StoreClock) -> None:

@@ -35,3 +35,15 @@ def state(job: ContentJob) -> tuple[str, str | None, int]:
     """Give (status, dispatch_status, round) as stored."""
     row = stored(job)
     return row.status, row.dispatch_status, row.round
+
+
+def raise_round(job: ContentJob, token: int) -> None:
+    """Put a whole pending intent of another round into the row, past the protocol."""
+    snapshot = {**stored(job).dispatch_input, "fencing_token": token}
+    force(
+        job,
+        dispatch_status="pending",
+        dispatch_fencing_token=token,
+        dispatch_input=snapshot,
+        dispatch_next_at=job.created_at,
+    )

@@ -12,7 +12,7 @@ from jobs.dispatch.recovery import dispatch_due
 from jobs.models import ContentJob
 from kernel import Kernel, StartResult, StoreUnavailable
 from tests.dispatch.conftest import DatabaseTime
-from tests.dispatch.rows import force, new_job, state, stored
+from tests.dispatch.rows import force, new_job, raise_round, state
 from tests.dispatch.test_relay import fail_instance, instance_of, pending_job
 from tests.dispatch.test_transitions import intent_of
 
@@ -88,14 +88,7 @@ def test_a_round_the_kernel_does_not_accept_yet_stays_pending(
     kernel: Kernel, database_time: DatabaseTime
 ) -> None:
     job = new_job()
-    snapshot = {**stored(job).dispatch_input, "fencing_token": 2}
-    force(
-        job,
-        dispatch_status="pending",
-        dispatch_fencing_token=2,
-        dispatch_input=snapshot,
-        dispatch_next_at=db_now(),
-    )
+    raise_round(job, 2)
     relay.publish(intent_of(job))
     assert state(job) == ("initial", "pending", 2), "the first round still runs"
     assert instance_of(kernel, job).fencing_token == 1

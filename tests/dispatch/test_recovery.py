@@ -13,7 +13,7 @@ from jobs.models import ContentJob
 from kernel import Kernel, Plan, StartResult, StoreUnavailable
 from tests.dispatch.conftest import DatabaseTime
 from tests.dispatch.failing import register_empty_article
-from tests.dispatch.rows import force, new_job, state, stored
+from tests.dispatch.rows import force, new_job, raise_round, state, stored
 from tests.dispatch.test_relay import fail_instance, instance_of, pending_job
 from tests.dispatch.test_requests import together
 
@@ -204,18 +204,6 @@ def test_dispatchers_side_by_side_handle_each_row_once(
     reports = together(4, lambda: dispatch_due(kernel=kernel))
     assert sum(report.dispatched for report in reports) == 20
     assert {state(job)[1] for job in jobs} == {"dispatched"}
-
-
-def raise_round(job: ContentJob, token: int) -> None:
-    """Put a whole pending intent of another round into the row, past the protocol."""
-    snapshot = {**stored(job).dispatch_input, "fencing_token": token}
-    force(
-        job,
-        dispatch_status="pending",
-        dispatch_fencing_token=token,
-        dispatch_input=snapshot,
-        dispatch_next_at=job.created_at,
-    )
 
 
 def test_a_page_is_registered_by_one_call_and_the_rows_that_need_more_alone(

@@ -22,8 +22,7 @@ from jobs.services.errors import NotRetryable, RoundInProgress
 from kernel import Kernel
 from tests.dispatch.conftest import DatabaseTime
 from tests.dispatch.failing import register_empty_article, register_refusing_article
-from tests.dispatch.rows import force, new_job, state, stored
-from tests.dispatch.test_recovery import raise_round
+from tests.dispatch.rows import force, new_job, raise_round, state, stored
 from tests.dispatch.test_relay import instance_of, pending_job
 from tests.dispatch.test_requests import CountWrites, together
 from tests.jobs.site import Site
