@@ -1,5 +1,6 @@
--- Note when claims' leases end, forget those of claims that have ended, and ring the bell where
--- another candidate is due: what a worker does between taking claims and running them, in one trip.
+-- Note when claims' leases end, forget those of claims that have ended, take the claimed out of the
+-- lanes, however they were found, and ring the bell where another candidate is due: what a worker
+-- does between taking claims and running them, in one trip.
 --
 -- KEYS[1..4]  zset    ready lanes P0, P1, P2, P3
 -- KEYS[5]     zset    leases of the queue
@@ -14,7 +15,7 @@
 --           due   a lane has one, and a wakeup is on its way
 --           idle  nothing is due
 -- Cost      O(log n) each for n members of the longest set.
--- On repeat the leases stay as they are; the bell rings already.
+-- On repeat the leases stay as they are, and the lanes; the bell rings already.
 
 local offset, bell_ms, count = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 if not offset or not bell_ms or not count then
@@ -29,7 +30,12 @@ local time = redis.call('TIME')
 local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + offset)
 
 for pair = 1, count do
-  redis.call('ZADD', KEYS[5], 'GT', ARGV[3 + 2 * pair], ARGV[2 + 2 * pair])
+  local member = ARGV[2 + 2 * pair]
+  redis.call('ZADD', KEYS[5], 'GT', ARGV[3 + 2 * pair], member)
+  local workflow = string.match(member, '^[^|]*')
+  for lane = 1, 4 do
+    redis.call('ZREM', KEYS[lane], workflow)
+  end
 end
 for ended = 4 + 2 * count, #ARGV do
   redis.call('ZREM', KEYS[5], ARGV[ended])

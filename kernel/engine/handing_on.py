@@ -5,6 +5,7 @@
 | release / reserve | a free place, the line set | tick, within a second |
 | reserve / hand on | a reservation for one that is not due | it runs out in 5 s, then tick |
 | hand on / push | due, in no lane | the lanes' own repair: polling, reconcile |
+| put off / look again | one in line, maybe beside a free place | tick, within a second |
 
 A waiter that needs several resources is handed on to only when all of them have a place for it; how
 it comes to that is told in `kernel.engine.gathering`, who is chosen in `kernel.engine.choosing`.
@@ -14,9 +15,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-import math
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -28,6 +27,7 @@ from kernel.engine.choosing import Choosing
 from kernel.engine.gathering import Gathering
 from kernel.engine.hinting import HintWriter, as_ms
 from kernel.engine.pacing import Pacer
+from kernel.engine.sightings import Sightings
 from kernel.errors import HintsUnavailable, StoreUnavailable, Unreadable
 from kernel.hints import Candidate
 from kernel.protocol import queueing
@@ -44,8 +44,8 @@ _LOOK_FURTHER: Final = 20
 _FOLLOWING: Final = 8
 #: How long a permit may be given back late where nobody needs it, seconds.
 _POSTPONED_SECONDS: Final = 0.1
-#: How long what was seen of a resource with a line may refuse newcomers, seconds.
-_BELIEVED_SECONDS: Final = 0.5
+#: How much later a long line is looked at for all that have joined it, seconds.
+_JOINED_SECONDS: Final = 0.25
 
 
 class HandingOn:
@@ -65,14 +65,13 @@ class HandingOn:
         self._choosing = Choosing(store, Gathering(store, waiters))
         self._pacer = Pacer(self._look)
         groups.when_waited_for = lambda resource: self._pacer.arm(resource, 0)
-        #: How many fitted beside the holders this process last saw, where there was no line.
-        self._room: dict[str, float] = {}
-        #: Resources that had a line when this process last saw them, and when that was.
-        self._lined: dict[str, tuple[float, ResourceState]] = {}
+        self._sightings = Sightings()
         self._lock = threading.Lock()
         self._looks: Grouping[tuple[str, ...], list[ResourceState]] = Grouping(
             self._look_together, most=limits.GROUP_COMMITS
         )
+        #: Resources to be looked at for those that joined a long line.
+        self._joined: set[str] = set()
         #: Where the last look at all lines stopped, of more than one look takes.
         self._looked_up_to: str | None = None
         #: Permits that may have been granted to claims that were never taken.
@@ -93,7 +92,12 @@ class HandingOn:
     def _look(self, resource: str) -> None:
         """Do what has come due for a resource."""
         self._flush(resource)
-        if resource in self._lined:
+        with self._lock:
+            is_joined = resource in self._joined
+            self._joined.discard(resource)
+        if is_joined:
+            self.look_again([resource])
+        elif self._sightings.has_line(resource):
             self.hand_on(resource)
 
     def _flush(self, resource: str) -> None:
@@ -102,30 +106,23 @@ class HandingOn:
 
     def seen(self, state: ResourceState) -> None:
         """Learn from any answer whether there is a line, and when its next start is due."""
-        if not state.line:
-            self._lined.pop(state.name, None)
-            most = state.max_concurrency
-            self._room[state.name] = math.inf if most is None else most - 2 * len(state.holders)
-            return
-        self._room.pop(state.name, None)
-        self._lined[state.name] = (time.monotonic(), state)
-        if (at := state.next_start_at()) is not None:
+        self._sightings.note(state)
+        if state.line and (at := state.next_start_at()) is not None:
             self._pacer.arm(state.name, (at - state.now).total_seconds())
 
     def closed(self, resource: str) -> ResourceState | None:
         """Return a resource that had a line and no place a moment ago: who comes new is refused.
 
-        Believed for half a second. Should it have opened since, the look after the deferral
-        (`look_again`) finds that out, as it does after any refusal.
+        Should it have opened since, the look after the deferral (`look_after_putting_off`) finds
+        that out, as it does after any refusal.
         """
-        at, state = self._lined.get(resource, (-math.inf, None))
-        if state is None or time.monotonic() - at > _BELIEVED_SECONDS or state.places():
+        if (state := self._sightings.full(resource)) is None:
             return None
         return replace(state, queued=state.queued + self._groups.refuse(resource))
 
     def has_room(self, resource: str) -> bool:
         """Less than half full and nobody waits: what is given back travels with who asks next."""
-        return self._room.get(resource, 0) > 0
+        return self._sightings.has_room(resource)
 
     def give_back(
         self,
@@ -253,8 +250,29 @@ class HandingOn:
                 log.error("permits of ended claims are left to their lease: %s", exc)
         return sum(map(len, found.values()))
 
+    def look_after_putting_off(self, resources: Iterable[str]) -> None:
+        """Look once more when somebody was put off: a place may have come free since the refusal.
+
+        Whoever stands behind many is not the one it is for: a long line is looked at a moment
+        later, for all that have joined it. A process that ends before leaves that to tick.
+
+        Raises:
+            StoreUnavailable: tick looks instead.
+        """
+        names = set(resources)
+        joined = {
+            name
+            for name in names
+            if self._sightings.has_long_line(name, more=self._groups.unasked(name))
+        }
+        with self._lock:
+            self._joined |= joined
+        for name in joined:
+            self._pacer.arm(name, _JOINED_SECONDS)
+        self.look_again(sorted(names - joined))
+
     def look_again(self, resources: Iterable[str]) -> None:
-        """Look once more after somebody was put off: a place may have come free meanwhile."""
+        """Hand on where there is a place, and say that somebody waits where nothing says so."""
         names = tuple(resources)
         for state in self._looks(names) if names else ():
             if not state.line:
@@ -276,11 +294,12 @@ class HandingOn:
     def following(self, resource: str, *, whole: bool = False) -> list[Standing]:
         """Return those next in line who need nothing else: a freed place may go to the first.
 
-        Nobody, where this process knows of no line.
+        Nobody, where this process knows of no line. `whole`: with their documents.
         """
-        if resource not in self._lined:
+        if not self._sightings.has_line(resource):
             return []
-        first = self._waiters.first(resource, limit=_FOLLOWING, whole=whole)
+        look = self._waiters.first_whole if whole else self._waiters.first
+        first = look(resource, limit=_FOLLOWING)
         return list(itertools.takewhile(lambda waiter: waiter.needs <= {resource}, first))
 
     def _give_back_strays(self, resource: str) -> None:

@@ -70,7 +70,7 @@ class HintWriter:
                 )
 
     def claimed(self, instances: Sequence[WorkflowInstance]) -> None:
-        """Note claims' leases, and wake somebody else where another candidate is due."""
+        """Note claims' leases, take them out of the lanes, and wake others if more is due."""
         by_queue: dict[str, list[Lease]] = defaultdict(list)
         for instance in instances:
             assert instance.claim_token
@@ -80,11 +80,6 @@ class HintWriter:
             with suppress(HintsUnavailable):
                 if self.hints.note_claims(queue, leases, ended=self._take_ended(queue)):
                     self.ring_host(queue)
-
-    def unlaned(self, instance: WorkflowInstance) -> None:
-        """Take a claimed instance out of the lanes, where it was not popped."""
-        with suppress(HintsUnavailable):
-            self.hints.discard(instance.queue, instance.workflow_id)
 
     def unleased(self, queue: str, workflow_id: str, token: str) -> None:
         """Remember that a claim has ended; its lease is forgotten with the next one's note.

@@ -116,7 +116,6 @@ class Passing:
         held.begun, held.permits = (step,), {step: resource}
         held.places = {step: waiter.since}
         machine.hints.claimed([held.instance])
-        machine.hints.unlaned(held.instance)
         return held
 
     def _needs_only(self, resource: str, instance: WorkflowInstance, step: str) -> bool:

@@ -136,11 +136,10 @@ class ClaimPermits:
         """After a deferral is stored: a hand-on may have come between refusal and deferral."""
         each = [refused] if isinstance(refused, Refusal) else list(refused.values())
         names = {name for why in each for name in why.resources}
-        if names:
-            try:
-                self._desk.handing_on.look_again(sorted(names))
-            except StoreUnavailable as exc:
-                log.info("tick looks instead: %s", exc)
+        try:
+            self._desk.handing_on.look_after_putting_off(names)
+        except StoreUnavailable as exc:
+            log.info("tick looks instead: %s", exc)
 
     def for_activity(self, step: str) -> ActivityCapacity:
         """Return what a step's activity may do to resources."""

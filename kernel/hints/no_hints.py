@@ -48,9 +48,6 @@ class NoHints:
         """Count nothing: there are no lanes, which is not the same as empty ones."""
         return {}
 
-    def discard(self, queue: str, workflow_id: str) -> None:
-        """Keep nothing."""
-
     def put_timer(self, queue: str, workflow_id: str, *, at_ms: int) -> None:
         """Keep nothing."""
 

@@ -75,9 +75,6 @@ class Hints(Protocol):
     def depth(self, queue: str) -> dict[int, LaneDepth]:
         """Count each lane, keyed by priority 0 to 3."""
 
-    def discard(self, queue: str, workflow_id: str) -> None:
-        """Take a workflow out of all lanes. On repeat: nothing changes."""
-
     def put_timer(self, queue: str, workflow_id: str, *, at_ms: int) -> None:
         """Note when a waiting workflow is to be looked at; the earlier of two times wins.
 
@@ -111,6 +108,7 @@ class Hints(Protocol):
     ) -> bool:
         """Note when claims' leases end, as `put_lease`, and ring the bell if a candidate is due.
 
+        The claimed leave the lanes, however they were found.
         True: it was silent, so this caller sends the wakeup. Forgets the leases of claims that
         have `ended`, as (workflow_id, token), along the way.
         On repeat: the leases stay, and the bell rings already.

@@ -124,10 +124,6 @@ class RedisHints:
                 for lane in range(LANES)
             }
 
-    def discard(self, queue: str, workflow_id: str) -> None:
-        """Take a workflow out of all lanes."""
-        self._run("discard", keys=self._keys.of(queue).lanes, args=(workflow_id,))
-
     def put_timer(self, queue: str, workflow_id: str, *, at_ms: int) -> None:
         """Note when a waiting workflow is to be looked at; the earlier of two times wins."""
         key = self._keys.of(queue).timers
@@ -157,7 +153,7 @@ class RedisHints:
     def note_claims(
         self, queue: str, claims: Sequence[Lease], *, ended: Sequence[tuple[str, str]] = ()
     ) -> bool:
-        """Note claims' leases, forget ended ones, ring the bell if another candidate is due."""
+        """Note claims, out of their lanes, forget ended ones, ring if another candidate is due."""
         keys = self._keys.of(queue)
         args: list[str | int] = [self._offset(), BELL_MS, len(claims)]
         for workflow_id, token, expires_ms in claims:

@@ -38,7 +38,9 @@ class ChildKeeper:
         self._lease = lease_ms / 1000
         self._claims: dict[str, LiveClaim] = {}
         self._renewal = renewal
+        #: Taken from the end: the lowest first, so that few are ever used.
         self._free_cells = list(reversed(range(CLAIMS)))
+        self._cells = 0
         self._renewed = 0.0
         self._taken = 0
         self._changed = threading.Condition()
@@ -61,8 +63,11 @@ class ChildKeeper:
             cell = self._free_cells.pop()
             self._claims[claim.token] = claim
             self._taken += 1
+            self._cells = max(self._cells, cell + 1)
+            self._slots.publish_head(
+                self._index, self._process, taken=self._taken, cells=self._cells
+            )
             self._publish(cell, claim)
-            self._slots.publish_head(self._index, self._process, taken=self._taken)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, name="baton-slot", daemon=True)
                 self._thread.start()

@@ -1,13 +1,14 @@
 """Shared memory between a worker's main process and its children: one writer an area, no lock.
 
-A child's area has a head, which says who it is, and a cell for each claim it can hold. Each of them
-is kept in two copies with a version whose parity says which one counts. The child writes the other
-copy and then turns the version, so whatever stops it half-way (a death, or a sibling thread that
-keeps the GIL) leaves the last whole copy in force. The keeper's areas hold its beat, the stop
-request and, beside each child, the tokens it found lost.
+A child's area has a head, which says who it is and how many of its cells it has ever used, and a
+cell for each claim it can hold. Each of them is kept in two copies with a version whose parity says
+which one counts. The child writes the other copy and then turns the version, so whatever stops it
+half-way (a death, or a sibling thread that keeps the GIL) leaves the last whole copy in force. The
+keeper's areas hold its beat, the stop request and, beside each child, the tokens it found lost.
 
-Guarantees that a change of one claim costs the same however many others there are. Leaves to
-others: what is published when (`kernel.keeper.child`) and what follows (`kernel.keeper.keeper`).
+Guarantees that a change of one claim costs the same however many others there are, and that a look
+costs what was ever used, not what could be. Leaves to others: what is published when
+(`kernel.keeper.child`) and what follows (`kernel.keeper.keeper`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ CLAIMS: Final = limits.SLOTS_PER_CHILD
 _BEAT: Final = struct.Struct("@d")  # the keeper's beat, monotonic seconds
 _STOP: Final = struct.Struct("@B7x")  # stop request
 _VERSION: Final = struct.Struct("@I4x")
-_HEAD: Final = struct.Struct("@IIQ")  # claims taken so far, pid, process start
+_HEAD: Final = struct.Struct("@IIQI4x")  # claims taken so far, pid, process start, cells used
 _CLAIM: Final = struct.Struct("@40s40sd100s4x")  # workflow_id, token, deadline, step
 _LOST: Final = struct.Struct("@40s")
 _HEADER_SIZE: Final = _BEAT.size + _STOP.size
@@ -90,11 +91,15 @@ class ClaimSlots:
         assert len(claims) <= CLAIMS
         for cell in range(CLAIMS):
             self.publish_claim(index, cell, claims[cell] if cell < len(claims) else None)
-        self.publish_head(index, process, taken=taken)
+        self.publish_head(index, process, taken=taken, cells=len(claims))
 
-    def publish_head(self, index: int, process: Process, *, taken: int) -> None:
-        """Say who uses an area and how many claims it has taken in its life."""
-        self._write(self._area(index), _HEAD, (taken, process.pid, process.started))
+    def publish_head(self, index: int, process: Process, *, taken: int, cells: int) -> None:
+        """Say who uses an area, how many claims it has taken in its life, and in how many cells.
+
+        Those from `cells` on hold nothing and are not looked at: a claim is published after the
+        head that counts its cell.
+        """
+        self._write(self._area(index), _HEAD, (taken, process.pid, process.started, cells))
 
     def publish_claim(self, index: int, cell: int, claim: PublishedClaim | None) -> None:
         """Write one claim of a child, or that the cell holds none; one thread at a time."""
@@ -103,11 +108,15 @@ class ClaimSlots:
     def read(self, index: int) -> PublishedChild | None:
         """Return what a child published last, or None: nobody has used this area.
 
-        Also None when the child published again during every one of many tries; look again then.
+        Also None when the child published again during every one of many tries, or another took its
+        place meanwhile; look again then.
         """
         head = self._read(self._area(index), _HEAD)
-        rows = [self._read(self._cell(index, cell), _CLAIM) for cell in range(CLAIMS)]
-        if head is None or head[1] == 0 or None in rows:
+        if head is None or head[1] == 0:
+            return None
+        rows = [self._read(self._cell(index, cell), _CLAIM) for cell in range(head[3])]
+        after = self._read(self._area(index), _HEAD)
+        if None in rows or after is None or after[1:3] != head[1:3]:
             return None
         claims = tuple(
             PublishedClaim(_text(row[0]), _text(row[1]), row[2], _text(row[3]) or None)

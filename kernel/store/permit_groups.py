@@ -103,6 +103,11 @@ class PermitGroups:
             self._unasked[resource] += 1
             return self._unasked[resource]
 
+    def unasked(self, resource: str) -> int:
+        """Return how many refusals are to be written."""
+        with self._lock:
+            return self._unasked.get(resource, 0)
+
     def _ask(self, resource: str, asked: _Asked) -> ResourceState:
         with self._lock:
             group = self._groups.get(resource)

@@ -80,6 +80,21 @@ def read(rows: Iterable[Document]) -> tuple[list[Standing], list[Fault]]:
     return standing, faults
 
 
+def row_of(document: Document, resource: str) -> Document:
+    """Return the row of a line as the database makes it of a document, which is kept with it."""
+    steps = document.get("steps")
+    all_of = steps if isinstance(steps, dict) else {}
+    states = {k: s for k, s in all_of.items() if isinstance(s, dict)}
+    waits = {k: s["blocked_on"] for k, s in states.items() if isinstance(s.get("blocked_on"), dict)}
+    put_off = [
+        {"k": k, "needs": blocked.get("needs")}
+        for k, blocked in waits.items()
+        if isinstance(blocked.get("resources"), list) and resource in blocked["resources"]
+    ]
+    timed = sum(state.get("not_before") is not None for state in states.values())
+    return {**document, "put_off": put_off, "timed": timed, "document": document}
+
+
 def told(faults: Sequence[Fault], *, most: int = 5) -> str:
     """Return who was passed over for what, in one line."""
     named = [f"{who} ({', '.join(fields)})" for who, fields in faults[:most]]

@@ -24,7 +24,7 @@ from kernel.store.clock import StoreClock
 from kernel.store.compiling import compile_guard, compile_stages
 from kernel.store.connection import Connection, Document, translated
 from kernel.store.schema import BLOCKED_INDEX, INSTANCES
-from kernel.store.standing import READABLE, Standing, read, told
+from kernel.store.standing import READABLE, Standing, read, row_of, told
 
 log: Final = logging.getLogger("baton.store")
 
@@ -46,7 +46,6 @@ class Waiters:
         resource: str,
         *,
         limit: int,
-        whole: bool = False,
         closed: Collection[str] = (),
         kept: Collection[str] = (),
     ) -> list[Standing]:
@@ -54,11 +53,30 @@ class Waiters:
 
         Without those who need one of `closed`, but for those of the workflows `kept`.
         """
-        also: dict[str, Any] = {"$expr": {"$gt": ["$claimable_time", self._clock.now()]}}
+        also = self._not_due()
         if closed:
             others = {"blocked_on.needs": {"$nin": sorted(closed)}}
             also["$or"] = [others, {"workflow_id": {"$in": sorted(kept)}}]
-        return self._standing(resource, limit, also, whole=whole)
+        return self._standing(resource, limit, also)
+
+    def first_whole(self, resource: str, *, limit: int) -> list[Standing]:
+        """Return `first`, each with its document unless that is large.
+
+        The documents alone are read, which asks the server for least; what they do not tell is
+        asked for as always.
+        """
+        found = {**_in_line(resource), **self._not_due()}
+        with translated():
+            rows = list(
+                self._instances.find(found, {"document": _UNLESS_LARGE}, hint=BLOCKED_INDEX)
+                .sort(list(_ORDER.items()))
+                .limit(limit)
+            )
+        documents = [row["document"] for row in rows if row["document"] is not None]
+        standing, faults = read(row_of(document, resource) for document in documents)
+        if faults or len(documents) < len(rows):
+            return self._standing(resource, limit, self._not_due(), whole=True)
+        return standing
 
     def shown(self, resource: str, *, limit: int) -> list[Standing]:
         """Return the line for people: also those that were handed on and not claimed yet."""
@@ -79,19 +97,17 @@ class Waiters:
                     {"priority": priority, "blocked_on.since": {"$lt": since}},
                 ]
             }
-        not_yet = {"$expr": {"$gt": ["$claimable_time", self._clock.now()]}}
         with translated():
             found = self._instances.find_one(
-                {**_in_line(resource), **ahead, **not_yet}, {"_id": 1}, hint=BLOCKED_INDEX
+                {**_in_line(resource), **ahead, **self._not_due()}, {"_id": 1}, hint=BLOCKED_INDEX
             )
         return found is not None
 
     def is_empty(self, resource: str) -> bool:
         """Tell whether nobody stands there that `first` looks at, readable or not."""
-        not_yet = {"$expr": {"$gt": ["$claimable_time", self._clock.now()]}}
         with translated():
             found = self._instances.find_one(
-                {**_in_line(resource), **not_yet}, {"_id": 1}, hint=BLOCKED_INDEX
+                {**_in_line(resource), **self._not_due()}, {"_id": 1}, hint=BLOCKED_INDEX
             )
         return found is None
 
@@ -159,6 +175,10 @@ class Waiters:
                 last = key["blocked_on.resources"]
                 names.append(last)
         return names
+
+    def _not_due(self) -> dict[str, Any]:
+        """The filter of those to whom nothing was handed on; one that was is due."""
+        return {"$expr": {"$gt": ["$claimable_time", self._clock.now()]}}
 
     def _standing(
         self, resource: str, limit: int, also: dict[str, Any], *, whole: bool = False

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pymongo.collection import Collection
 
-from kernel import Definition, Kernel, Priority, Step
+from kernel import Definition, Kernel, Priority, Sleep, Step
 from kernel.protocol.resources import PermitOwner
 from kernel.publish import StartItem
 from kernel.reconcile import duties, ticking
@@ -37,6 +38,36 @@ def test_many_registered_at_one_moment_stand_in_their_order_and_each_is_told_its
     assert [each.position for each in line] == places(kernel) == [1, 2, 3, 4, 5, 6]
     looked = kernel._parts.permits.waiters.first(R, limit=6)
     assert [each.workflow_id for each in looked] == [each.workflow_id for each in line]
+
+
+def test_the_front_read_whole_says_of_each_what_the_line_says(make_kernel: MakeKernel) -> None:
+    """Two steps of which one waits elsewhere as well, one put off by time, one too large."""
+    both = [R, "other"]
+    of = definition(
+        "test.whole",
+        {
+            "a": Step(lambda _: None, traffic_resource=lambda value: value["a"]),
+            "b": Step(lambda _: None, traffic_resource=lambda value: value["b"]),
+            "c": Step(lambda _: Sleep(3600)),
+        },
+        depends_on={"a": [], "b": [], "c": []},
+    )
+    kernel = make_kernel(of)
+    kernel.capacity.pause(R)
+    for number, (a, b, pad) in enumerate([(R, both, 0), (both, [], 40_000), ([], R, 0)]):
+        value = {"a": a, "b": b, "pad": "x" * pad}
+        kernel.start_or_resume(of.plan, biz_key=f"k{number}", input=value)
+        kernel.drain([QUEUE])
+    waiters = kernel._parts.permits.waiters
+    plain = waiters.first(R, limit=5)
+    assert [each.steps for each in plain] == [("a", "b"), ("a",), ("b",)]
+    assert [replace(each, document=None) for each in waiters.first_whole(R, limit=5)] == plain
+    assert [each.document is None for each in waiters.first_whole(R, limit=5)] == [
+        False,
+        True,
+        False,
+    ]
+    assert [replace(each, document=None) for each in waiters.first_whole(R, limit=1)] == plain[:1]
 
 
 def unset(path: str) -> list[dict[str, Any]]:

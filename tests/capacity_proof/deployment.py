@@ -19,6 +19,9 @@ from tests.capacity_proof.sizes import SLOTS
 from tests.kit.waiting import eventually
 from tests.trust.stage import Stage
 
+#: How often it is looked whether a workflow of many has ended, seconds.
+_LOOK_EVERY = 0.1
+
 
 @dataclass(slots=True)
 class Deployment:
@@ -92,9 +95,9 @@ class Deployment:
         )
 
     def all_ended(self, workflow_ids: list[str], within: float = 60) -> None:
-        """Wait until every one has completed."""
+        """Wait until every one has completed; looking seldom, for it takes the time of all."""
         for workflow_id in workflow_ids:
-            instance = self.stage.ended(workflow_id, within=within)
+            instance = self.stage.ended(workflow_id, within=within, interval=_LOOK_EVERY)
             assert instance.status == "completed", instance.error
 
 

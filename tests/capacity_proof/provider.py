@@ -6,13 +6,15 @@ GET  /calls                                                   what was called so
 POST /open?gate=                                              lets the calls of that gate go home
 ```
 
-A call lasts `ms` milliseconds, or until its gate opens, or until its caller is gone. `owner` is
+A call lasts `ms` milliseconds, or until its gate opens, or until its caller is gone. Callers keep
+their connections, as clients of a service do. `owner` is
 what a permit belongs to (workflow, step, claim); `group` tells the runs of different tests apart.
 
 Guarantees: a call is noted before it is held, on this process's clocks; begin and end are seen by
 this process alone, whatever the workers believe. Leaves to others: judging (`calls`).
 """
 
+import http.client
 import http.server
 import json
 import select
@@ -73,6 +75,9 @@ class _Book:
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    #: Head and body are two writes; the second must not wait until the first was acknowledged.
+    disable_nagle_algorithm = True
     book: _Book
 
     def do_GET(self) -> None:
@@ -137,10 +142,24 @@ class Provider:
         urlopen(request, timeout=30).close()
 
 
+_mine = threading.local()
+
+
 def ask(url: str, **query: object) -> None:
     """Call the provider, as an activity does; returns when the call is over."""
     known = {name: value for name, value in query.items() if value is not None}
-    urlopen(f"{url}/call?{urlencode(known)}", timeout=_HELD_MAX).close()
+    parts = urlsplit(url)
+    connections: dict[str, http.client.HTTPConnection] = _mine.__dict__
+    connection = connections.get(parts.netloc) or http.client.HTTPConnection(
+        parts.netloc, timeout=_HELD_MAX
+    )
+    connections[parts.netloc] = connection
+    try:
+        connection.request("GET", f"/call?{urlencode(known)}")
+        connection.getresponse().read()
+    except BaseException:
+        connections.pop(parts.netloc).close()
+        raise
 
 
 @contextmanager

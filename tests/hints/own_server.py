@@ -56,7 +56,6 @@ def every_call(hints: RedisHints) -> list[Callable[[], object]]:
         lambda: hints.has_due("q"),
         lambda: hints.oldest_due_ms("q"),
         lambda: hints.depth("q"),
-        lambda: hints.discard("q", "wf_a"),
         lambda: hints.put_timer("q", "wf_a", at_ms=5),
         lambda: hints.due_timers("q", limit=5),
         lambda: hints.drop_timer("q", "wf_a", score_ms=5),

@@ -21,7 +21,6 @@ def test_nothing_is_kept_and_nothing_is_proposed() -> None:
 
 def test_dropping_what_was_never_kept_is_harmless() -> None:
     hints: Hints = NoHints()
-    hints.discard("q", "wf_a")
     hints.drop_timer("q", "wf_a", score_ms=5)
     hints.drop_lease("q", "wf_a", "tok", score_ms=5)
     hints.clear_bell("q")

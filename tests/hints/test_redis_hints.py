@@ -73,10 +73,12 @@ def test_depth_tells_ready_and_delayed_apart(hints: RedisHints) -> None:
     assert hints.depth("q") == {0: empty, 1: empty, 2: full, 3: empty}
 
 
-def test_a_discarded_workflow_stands_in_no_lane(hints: RedisHints) -> None:
+def test_a_workflow_whose_claim_was_noted_stands_in_no_lane(hints: RedisHints) -> None:
     hints.push("q", "wf_a", priority=1, at_ms=5)
-    hints.discard("q", "wf_a")
-    hints.discard("q", "wf_a")
+    hints.push("q", "wf_b", priority=1, at_ms=6)
+    for _ in range(2):
+        hints.note_claims("q", [("wf_a", "tok", 50)])
+    assert hints.pop("q") == "wf_b"
     assert hints.pop("q") is None
 
 

@@ -166,9 +166,8 @@ def test_a_full_server_refuses_pushes_whole_and_still_gives_candidates(
             hints.put_timer("q", "wf_1", at_ms=5)
         lanes = Keys("t").of("q").lanes
         assert [client.zscore(lane, "wf_3") for lane in lanes] == [None, None, None, 8]
-        assert [hints.pop("q") for _ in range(2)] == ["wf_0", "wf_1"]
+        assert [hints.pop("q") for _ in range(3)] == ["wf_0", "wf_1", "wf_2"]
         assert hints.pop("idle") is None
-        hints.discard("q", "wf_2")
         hints.drop_timer("q", "wf_0", score_ms=5)
         client.config_set("maxmemory", "0")
     assert hints.pop("q") == "wf_3"
@@ -185,7 +184,7 @@ def test_a_spoilt_key_fails_its_own_queue_only(server: RedisServer, hints: Redis
             call()
         except HintsUnavailable:
             spoilt += 1
-    assert spoilt == 16
+    assert spoilt == 15
     hints.push("other", "wf_a", priority=1, at_ms=5)
     assert hints.pop("other") == "wf_a"
 

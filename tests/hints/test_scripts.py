@@ -15,7 +15,6 @@ from kernel.hints.scripts import Scripts, load_scripts
 def test_every_file_of_the_folder_is_a_script() -> None:
     assert set(load_scripts()) == {
         "depth",
-        "discard",
         "is_next",
         "note_claims",
         "oldest_due",

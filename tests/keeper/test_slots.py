@@ -36,12 +36,13 @@ def test_a_writer_stopped_half_way_leaves_its_last_word_in_force() -> None:
     """Sixteen rounds, so that both copies and the turn of the version are met."""
     slots = ClaimSlots(1)
     slots.publish(0, ME, [])
+    slots.publish_head(0, ME, taken=1, cells=4)
     for number in range(16):
         good = PublishedClaim(f"wf_{number}", "t", 1.0, "step")
         slots.publish_claim(0, 3, good)
         with pytest.raises(UnicodeEncodeError):
             slots.publish_claim(0, 3, PublishedClaim("wf_new", "t", 2.0, "\ud800"))
-        assert slots.read(0) == PublishedChild(0, ME, (good,))
+        assert slots.read(0) == PublishedChild(0, ME, (good,), taken=1)
 
 
 def test_a_claim_changes_without_its_neighbours() -> None:
@@ -51,10 +52,38 @@ def test_a_claim_changes_without_its_neighbours() -> None:
     slots.publish_claim(0, 1, None)
     assert slots.read(0) == PublishedChild(0, ME, (first, third))
     slots.publish_claim(0, 1, second)
-    slots.publish_head(0, ME, taken=7)
+    slots.publish_head(0, ME, taken=7, cells=3)
     assert slots.read(0) == PublishedChild(0, ME, (first, second, third), taken=7)
     slots.publish(0, Process(1, 2), [])
     assert slots.read(0) == PublishedChild(0, Process(1, 2), ())
+
+
+def test_cells_that_were_never_used_are_not_looked_at() -> None:
+    slots = ClaimSlots(1)
+    one, other = (PublishedClaim(f"wf_{n}", f"t{n}", float(n), None) for n in range(2))
+    slots.publish(0, ME, [one])
+    slots.publish_claim(0, 1, other)
+    assert slots.read(0) == PublishedChild(0, ME, (one,))
+    slots.publish_head(0, ME, taken=2, cells=2)
+    assert slots.read(0) == PublishedChild(0, ME, (one, other), taken=2)
+
+
+def test_a_successor_that_comes_during_a_look_lends_its_claims_to_no_dead_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slots = ClaimSlots(1)
+    successor, claim = Process(4712, 100), PublishedClaim("wf_0", "t0", 1.0, None)
+    slots.publish(0, ME, [claim])
+    looked_at_cell = ClaimSlots._cell
+
+    def taken_over(self: ClaimSlots, index: int, cell: int) -> int:
+        monkeypatch.setattr(ClaimSlots, "_cell", looked_at_cell)
+        slots.publish(0, successor, [claim])
+        return looked_at_cell(self, index, cell)
+
+    monkeypatch.setattr(ClaimSlots, "_cell", taken_over)
+    assert slots.read(0) is None
+    assert slots.read(0) == PublishedChild(0, successor, (claim,))
 
 
 def test_a_reader_beside_a_busy_writer_sees_no_mixture() -> None:
@@ -78,7 +107,7 @@ def test_a_reader_beside_a_busy_writer_sees_no_mixture() -> None:
 
 def _publish_for_ever(slots: ClaimSlots) -> None:
     number = 0
-    slots.publish(0, ME, [])
+    slots.publish_head(0, ME, taken=0, cells=CLAIMS)
     while True:
         number += 1
         one = PublishedClaim(str(number), str(number), float(number), str(number))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from kernel.hints.keys import Keys
+from kernel.hints.redis_hints import BELL_MS
 from kernel.hints.scripts import Scripts
 from tests.lua.lanes import Lanes
 
@@ -72,10 +73,16 @@ class LanesMachine(RuleBasedStateMachine):
         assert taken == self._pop_in_the_model()
 
     @rule(member=MEMBERS)
-    def discard(self, member: str) -> None:
-        word = "absent" if self.places.pop(member, None) is None else "removed"
-        keys = self.lanes.keys.lanes
-        assert self.lanes.scripts.run("discard", keys=keys, args=(member,)) == word
+    def note_a_claim(self, member: str) -> None:
+        self.places.pop(member, None)
+        keys = self.lanes.keys
+        args = (0, BELL_MS, 1, f"{member}|token", 1)
+        known = (*keys.lanes, keys.leases, keys.bell)
+        assert self.lanes.scripts.run("note_claims", keys=known, args=args) in {
+            "ring",
+            "due",
+            "idle",
+        }
 
     @rule(hours=st.integers(1, 2))
     def let_time_pass(self, hours: int) -> None:
@@ -91,7 +98,7 @@ class LanesMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         keys = self.lanes.keys
-        self.client.delete(*keys.lanes, keys.rotation)
+        self.client.delete(*keys.lanes, keys.rotation, keys.leases, keys.bell)
 
     def _pop_in_the_model(self) -> tuple[str, int, int] | None:
         now = self.start + self.hours * HOUR

@@ -26,6 +26,15 @@ def test_an_idle_queue_keeps_the_lease_only(lanes: Lanes) -> None:
 
 
 @pytest.mark.parametrize("lane", [0, 1, 2, 3])
+def test_the_claimed_leaves_its_lane_and_its_neighbours_stay(lanes: Lanes, lane: int) -> None:
+    lanes.push("wf_a", lane, 1)
+    lanes.push("wf_ab", lane, 1)
+    lanes.client.zadd(lanes.keys.lanes[3 - lane], {"wf_a": 1})
+    assert note(lanes, "wf_a|tok", 50) == "ring"
+    assert lanes.standing() == {"wf_ab": [(lane, 1)]}
+
+
+@pytest.mark.parametrize("lane", [0, 1, 2, 3])
 def test_a_due_member_of_any_lane_is_told(lanes: Lanes, lane: int) -> None:
     lanes.push("wf_b", lane, 1)
     assert note(lanes, "wf_a|tok", 50) == "ring"

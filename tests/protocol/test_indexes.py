@@ -118,6 +118,7 @@ def test_a_look_at_a_line_reads_no_more_than_it_shows(
     kernel._parts.permits.handing_on.close()  # nobody else looks at it meanwhile
     commands.clear()
     assert len(waiters.first("psp", limit=3)) == len(waiters.shown("psp", limit=3)) == 3
+    assert len(waiters.first_whole("psp", limit=3)) == 3
     waiters.is_anybody_ahead("psp", priority=2, since=last.since)
     assert not waiters.is_empty("psp")
     place: dict[str, Any] = {
@@ -128,7 +129,7 @@ def test_a_look_at_a_line_reads_no_more_than_it_shows(
     assert waiters.position("psp", **place, limit=3) == 4, "it counts up to the limit"
     assert waiters.waited_for(limit=1) == ["psp"]
     asked_of_the_line = asked(commands)
-    assert len(asked_of_the_line) == 7, "the position needs an id first"
+    assert len(asked_of_the_line) == 8, "the position needs an id first"
     for command in asked_of_the_line:
         answer = mongo_client[mongo_db_name].command("explain", command, verbosity="executionStats")
         told = {k: v for k, v in answer.items() if k != "command"}

@@ -124,14 +124,16 @@ class Stage:
         )
         return lines[0]
 
-    def ended(self, workflow_id: str, within: float = 30) -> WorkflowInstance:
-        """Wait until a workflow has ended."""
+    def ended(
+        self, workflow_id: str, within: float = 30, *, interval: float = 0.02
+    ) -> WorkflowInstance:
+        """Wait until a workflow has ended, looking every `interval` seconds."""
 
         def terminal() -> WorkflowInstance | None:
             instance = self.kernel.get(workflow_id)
             return instance if instance.status.is_terminal else None
 
-        found = eventually(terminal, within, f"{workflow_id} never ended")
+        found = eventually(terminal, within, f"{workflow_id} never ended", interval=interval)
         assert found is not None
         return found
 
