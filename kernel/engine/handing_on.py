@@ -90,19 +90,22 @@ class HandingOn:
                 log.warning("permits of %s not given back yet: %s", resource, exc)
 
     def _look(self, resource: str) -> None:
-        """Do what has come due for a resource."""
-        self._flush(resource)
+        """Do what has come due for a resource: one update, or one look, serves for all of it."""
         with self._lock:
             is_joined = resource in self._joined
             self._joined.discard(resource)
+        state = self._flush(resource, refusals=is_joined)
         if is_joined:
-            self.look_again([resource])
-        elif self._sightings.has_line(resource):
-            self.hand_on(resource)
+            state = state or self._store.read(resource)
+            if not state.line:
+                self._store.set_line(resource)
+        if is_joined or self._sightings.has_line(resource):
+            self.hand_on(resource, state)
 
-    def _flush(self, resource: str) -> None:
-        if (state := self._groups.flush(resource)) is not None:
+    def _flush(self, resource: str, *, refusals: bool = False) -> ResourceState | None:
+        if (state := self._groups.flush(resource, refusals=refusals)) is not None:
             self.seen(state)
+        return state
 
     def seen(self, state: ResourceState) -> None:
         """Learn from any answer whether there is a line, and when its next start is due."""

@@ -82,15 +82,15 @@ class PermitGroups:
         with self._lock:
             return list(self._leaving)
 
-    def flush(self, resource: str) -> ResourceState | None:
-        """Give back what was postponed; None: nothing was.
+    def flush(self, resource: str, *, refusals: bool = False) -> ResourceState | None:
+        """Give back what was postponed; None: nothing was. `refusals` are a reason as well.
 
         Raises:
             StoreUnavailable: not known; it stays postponed.
             Unreadable: this version does not know what stands there; it is left to its lease.
         """
         with self._lock:
-            is_needed = resource in self._leaving
+            is_needed = resource in self._leaving or (refusals and resource in self._unasked)
         return self._ask(resource, _Asked()) if is_needed else None
 
     def refuse(self, resource: str) -> int:
@@ -133,7 +133,8 @@ class PermitGroups:
             raise  # what is held there ends with its lease, and a line is nothing we know of
         except BaseException:
             with self._lock:
-                self._unasked[resource] += unasked
+                if unasked:
+                    self._unasked[resource] += unasked
                 if postponed:
                     self._leaving.setdefault(resource, []).extend(postponed)
             raise

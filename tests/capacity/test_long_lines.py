@@ -50,6 +50,18 @@ def test_many_that_join_a_long_line_are_not_looked_for_one_by_one(
     assert looks(commands) < 50
 
 
+def test_refusals_nobody_asked_for_are_told_by_the_look(
+    make_kernel: MakeKernel, of: Definition
+) -> None:
+    """This process has nothing else to write of the resource."""
+    kernel = make_kernel(of)
+    full(kernel)
+    for number in range(60):
+        start(kernel, of, biz_key=f"{number}")
+    kernel.drain([QUEUE])
+    eventually(lambda: kernel.capacity.status(R).refused == 60, 5, "refusals were forgotten")
+
+
 def test_a_place_that_came_free_meanwhile_is_found_without_a_tick(
     make_kernel: MakeKernel, of: Definition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
