@@ -10,9 +10,12 @@ instances themselves (`Kernel.verify`), the sums of the ledger (`jobs.services.q
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from jobs.dispatch import DispatchMixin, DispatchStatus, dispatch_models
+from jobs.dispatch.clock import db_now
+from jobs.dispatch.states import NEXT_TURN_MAX
 from jobs.models import ContentJob, JobStatus, QuotaEntry, QuotaState
 from jobs.services import quota
 from kernel import Finding, InstanceStatus, Kernel
@@ -47,8 +50,8 @@ def of_intent(status: str | None, number: int, standing: Standing) -> list[str]:
             return []
 
 
-def of_row(row: DispatchMixin, standing: Standing) -> list[str]:
-    """Return what contradicts a row's intent and the end of its round."""
+def of_row(row: DispatchMixin, standing: Standing, now: datetime) -> list[str]:
+    """Return what contradicts a row's intent and the end of its round; `now` is its database's."""
     number = row.dispatch_fencing_token or 0
     found = of_intent(row.dispatch_status, number, standing)
     status = getattr(row, row.dispatch_mapping.column)
@@ -59,6 +62,8 @@ def of_row(row: DispatchMixin, standing: Standing) -> list[str]:
         found.append(f"is {status} and its instance is {instance_status}")
     if (row.dispatch_next_at is None) != (row.dispatch_status not in _UNDELIVERED):
         found.append(f"is {row.dispatch_status} and its next turn is {row.dispatch_next_at}")
+    if row.dispatch_next_at is not None and row.dispatch_next_at > now + NEXT_TURN_MAX:
+        found.append(f"its next turn is {row.dispatch_next_at}, later than anything puts it off")
     return found
 
 
@@ -118,13 +123,14 @@ def _pages(model: type[DispatchMixin], limit: int | None) -> Iterator[list[Any]]
 
 
 def _of_rows(kernel: Kernel, model: type[DispatchMixin], keys: Collection[Any]) -> list[Finding]:
-    rows = list(model._default_manager.filter(pk__in=list(keys)).order_by("pk"))
+    wanted = model._default_manager.filter(pk__in=list(keys))
+    rows: list[Any] = list(wanted.annotate(found_at=db_now()).order_by("pk"))
     # Rows first: an instance is older than the fact that it was dispatched.
     standings = kernel.rounds_of([row.dispatch_biz_key for row in rows if row.dispatch_biz_key])
     found = [
         _finding(row, 1, fact)
         for row in rows
-        for fact in of_row(row, standings.get(row.dispatch_biz_key or ""))
+        for fact in of_row(row, standings.get(row.dispatch_biz_key or ""), row.found_at)
     ]
     if model is not ContentJob:
         return found

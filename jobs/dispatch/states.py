@@ -37,6 +37,8 @@ BACKOFF_FIRST = timedelta(seconds=1)
 BACKOFF_CAP = timedelta(minutes=10)
 #: Delay while an older round still converges, or the instance's finalizer still runs.
 BUSY_DELAY = timedelta(seconds=5)
+#: No write puts the next turn of an intent off for longer.
+NEXT_TURN_MAX = max(REQUEST_GRACE, CLAIM_LEASE, BACKOFF_CAP, BUSY_DELAY)
 #: Characters kept of the last error, for people.
 LAST_ERROR_CHARACTERS = 1000
 

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
+from kernel import limits
 from kernel.model import InstanceStatus, StepState, StepStatus, WorkflowInstance
+from kernel.protocol.readiness import sleepers
 from kernel.protocol.starting import workflow_id_of
 from kernel.verifying.finding import Finding
 
 _HOLDABLE: Final = (InstanceStatus.RUNNING, InstanceStatus.FAILING)
 #: Times of one write may differ by rounding.
 _ROUNDING: Final = timedelta(seconds=1)
+#: No write puts anything off for longer: delays and polls are bounded so, leases and what waits for
+#: a permit, a finalizer or another version by hours. A call is held for a week at most.
+_LONGEST: Final = timedelta(seconds=limits.DELAY_SECONDS_MAX)
 #: An invariant's number and what contradicts it.
 _Fact = tuple[int, str]
 
@@ -29,6 +34,7 @@ def of_instance(instance: WorkflowInstance) -> list[Finding]:
         *_of_identity(instance),
         *_of_steps(instance),
         *_of_waits(instance),
+        *_of_turn(instance),
         *_of_holder(instance),
         *_of_end(instance),
     ]
@@ -95,6 +101,28 @@ def _of_waits(instance: WorkflowInstance) -> Iterator[_Fact]:
     due = max(min(times), instance.updated_at) if times else None
     if due is not None and instance.claimable_time > due + _ROUNDING:
         yield 10, f"nobody looks before {instance.claimable_time}, its wait is over at {due}"
+    if due is not None and due > instance.updated_at + _LONGEST + _ROUNDING:
+        yield 10, f"its wait is over at {due}, longer than any may last"
+
+
+def _of_turn(instance: WorkflowInstance) -> Iterator[_Fact]:
+    """What can go on is claimable as soon as what put it off says, and within a year."""
+    if instance.status not in _HOLDABLE:
+        return
+    at = instance.claimable_time
+    # A claim's lease is renewed without any other change, so that only the bound judges it.
+    if instance.claim_token is None and at > _put_off_until(instance) + _ROUNDING:
+        yield 10, f"nobody looks before {at}, and nothing it waits for says so"
+    elif at > instance.updated_at + _LONGEST + _ROUNDING:
+        yield 10, f"nobody looks before {at}, longer than anything is put off"
+
+
+def _put_off_until(instance: WorkflowInstance) -> datetime:
+    """Return the latest moment that a fact of the instance names as that of its next turn."""
+    blocked = instance.blocked_on.until if instance.blocked_on is not None else None
+    steps = [instance.steps[name].not_before for name in sleepers(instance)]
+    first = min((at for at in steps if at is not None), default=None)
+    return max(at for at in (instance.updated_at, blocked, first) if at is not None)
 
 
 def _of_holder(instance: WorkflowInstance) -> Iterator[_Fact]:

@@ -8,6 +8,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from pymongo import MongoClient
 
+from jobs.dispatch.clock import db_now
+from jobs.dispatch.states import BACKOFF_CAP
 from jobs.models import ContentJob, QuotaEntry, TenantQuota
 from jobs.runtime import using_kernel
 from jobs.services import content
@@ -87,6 +89,19 @@ def test_an_instance_that_cannot_be_read_is_told_as_that_and_not_as_absent(
     assert "has no instance" not in told
     force(ready, dispatch_fencing_token=2)
     assert "its instance knows 1" in verify()[1]
+
+
+@pytest.mark.parametrize("status", ["pending", "processing", "withdrawing"])
+def test_a_row_nobody_takes_for_longer_than_any_delay_is_found(
+    serving: Kernel, site: Site, status: str
+) -> None:
+    job = content.submit_job(tenant="acme", kind="article", source_url=f"{site.url}/tides")
+    force(job, dispatch_status=status, dispatch_next_at=db_now(BACKOFF_CAP))
+    assert verify()[0] == 0
+    force(job, dispatch_next_at=db_now(2 * BACKOFF_CAP))
+    code, told = verify()
+    assert code == 1
+    assert "later than anything puts it off" in told
 
 
 def test_a_withdrawn_row_whose_instance_runs_is_found(kernel: Kernel) -> None:
