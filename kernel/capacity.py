@@ -65,7 +65,8 @@ class Capacity:
         """Limit a resource; what is not named stays, None or 0 is unlimited.
 
         With `expires_in` seconds it is an override: afterwards what held before any override of the
-        limits it names holds again; one of the other limit keeps its own end.
+        limits it names holds again. Without, it is for good and ends their overrides. One of the
+        other limit goes on to its own end in both cases.
         On repeat: the same limits, one more entry in the history.
 
         Raises:

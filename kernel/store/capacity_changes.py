@@ -19,32 +19,30 @@ def limits_changed(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the fields to set and the change to remember.
 
-    For good: an override in force ends, and what is not named is what it would fall back to. As an
-    override: what is not named stays, and so does the end of its override, if it is under one; each
-    end falls back to what held before any override of that limit. `until` is the later of two ends,
-    the other one stands in `sooner`.
+    An override falls back to what held before any override of that limit; a change for good ends
+    the override of the limits it names. What is not named stays, and so does the end of its
+    override, if it is under one. `until` is the later of two ends, the other stands in `sooner`.
     `limits_changed_at` is outside the history, from which other changes push it out in time.
     """
     is_override = {"$eq": [{"$type": "$override.until"}, "date"]}
     before = {name: {"$cond": [is_override, f"$override.{name}", f"${name}"]} for name in LIMITS}
     change: dict[str, Any] = {name: {"$literal": value} for name, value in values.items()}
     dated = {**change, "limits_changed_at": after_starts(clock.now())}
-    if expires_ms is None:
-        return {**before, **dated, "override": None}, change
-    until = clock.now(expires_ms)
-    others = {
-        name: {"$cond": [is_overridden(name), end_of(name), None]}
+    until = None if expires_ms is None else clock.now(expires_ms)
+    ends: dict[str, Any] = {
+        name: until if name in values else {"$cond": [is_overridden(name), end_of(name), None]}
         for name in LIMITS
-        if name not in values
     }
-    ends: dict[str, Any] = {**dict.fromkeys(values, until), **others}
     last = {"$max": list(ends.values())}
     sooner = {
         name: {"$cond": [{"$lt": [{"$ifNull": [end, last]}, last]}, end, "$$REMOVE"]}
         for name, end in ends.items()
     }
-    override = {"until": last, **before, **({"sooner": sooner} if others else {})}
-    return {**dated, "override": override}, change | {"override_until": until}
+    override = {"until": last, **before, "sooner": sooner}
+    if until is not None:
+        return {**dated, "override": override}, change | {"override_until": until}
+    kept = {"$cond": [{"$eq": [last, None]}, None, override | change]}
+    return {**dated, "override": kept}, change
 
 
 def cooled(clock: StoreClock, *, for_ms: int) -> dict[str, Any]:

@@ -368,14 +368,50 @@ def test_overrides_of_two_limits_end_each_at_its_own_time(
     assert store.read(R).override_until is None
 
 
-def test_a_change_for_good_ends_an_override(store: CapacityStore, clock: StoreClock) -> None:
-    limit(store, max_concurrency=8)
-    store.set_limits(
-        R, {"max_concurrency": 1}, by="", reason="", expires_ms=60_000, if_revision=None
-    )
-    limit(store, max_starts_per_second=5.0)
-    state = store.read(R)
-    assert (state.max_concurrency, state.override_until) == (8, None)
+BASE: dict[str, float] = {"max_concurrency": 8, "max_starts_per_second": 2.0}
+#: No limit, one, or both, with the end of each: of both the same, or one first.
+ENDS: list[dict[str, int]] = [
+    *({name: 60} for name in BASE),
+    *(dict(zip(BASE, ends, strict=True)) for ends in ((60, 60), (60, 90), (90, 60))),
+]
+NAMED: list[dict[str, float | None]] = [
+    {"max_concurrency": 6},
+    {"max_starts_per_second": 3.0},
+    {"max_concurrency": 6, "max_starts_per_second": 3.0},
+    {"max_concurrency": None},
+    {"max_starts_per_second": None},
+]
+
+
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize("for_good", NAMED)
+def test_a_change_for_good_ends_the_override_of_what_it_names_and_of_nothing_else(
+    store: CapacityStore,
+    clock: StoreClock,
+    ends: dict[str, int],
+    for_good: dict[str, float | None],
+) -> None:
+    limit(store, **BASE)
+    for name, seconds in ends.items():
+        store.set_limits(
+            R, {name: 1}, by="", reason="", expires_ms=1000 * seconds, if_revision=None
+        )
+    limit(store, **for_good)
+    left = {name: end for name, end in ends.items() if name not in for_good}
+    begun = store.read(R).now
+    for passed in (0, 61, 91):
+        clock.offset_ms = 1000 * passed
+        now = {name: 1 for name, end in left.items() if end > passed}
+        for _ in range(2):  # a look, and what an update has written
+            state = store.read(R)
+            assert {name: getattr(state, name) for name in BASE} == {**BASE, **for_good, **now}
+            until = state.override_until
+            assert (until is not None) == bool(now)
+            if until is not None:
+                assert abs((until - begun).total_seconds() - max(left.values())) < 10
+            store.acquire(R, [owner(passed)], lease_ms=60_000)
+    history = store.read(R, with_history=True).history
+    assert history[-1]["change"] == for_good
 
 
 def test_a_change_of_what_changed_meanwhile_is_refused_with_the_current_revision(
