@@ -58,13 +58,13 @@ def measure_together(
 
 @contextmanager
 def celery(
-    *commands: Sequence[str], environment: Mapping[str, str]
+    *commands: Sequence[str], environment: Mapping[str, str], app: str = "config"
 ) -> Iterator[list[subprocess.Popen[str]]]:
-    """Run Celery processes of the project side by side until the block ends.
+    """Run Celery processes of the project, or of another app, side by side until the block ends.
 
     Each command is the arguments of one; the block begins when all workers among them serve.
     """
-    base = [sys.executable, "-m", "celery", "-A", "config"]
+    base = [sys.executable, "-m", "celery", "-A", app]
     with ExitStack() as stack:
         children = [
             stack.enter_context(_running([*base, *command], environment, stderr=subprocess.PIPE))
