@@ -148,7 +148,8 @@ def _in_line(
     limit = "unlimited" if state.max_concurrency is None else str(state.max_concurrency)
     facts = [f"number {place.position} in line", f"{len(state.holders)} of {limit} in use"]
     if state.max_starts_per_second is not None:
-        facts.append(f"{state.max_starts_per_second:g} starts a second")
+        starts = "start" if state.max_starts_per_second == 1 else "starts"
+        facts.append(f"{state.max_starts_per_second:g} {starts} a second")
     if state.paused:
         facts.append("paused until somebody resumes it")
     elif not state.is_open and state.cooldown_until is not None:

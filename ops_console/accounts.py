@@ -14,6 +14,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from jobs.counted import counted
 from jobs.models import Notification, QuotaEntry, TenantQuota
 from jobs.services import notifications
 from jobs.services.errors import ServiceError
@@ -94,6 +95,10 @@ class NotificationAdmin(_ReadOnly, NotificationModelAdmin):
             else:
                 again += 1
         if again:
-            self.message_user(request, f"{again} are tried again.", messages.SUCCESS)
+            are = "is" if again == 1 else "are"
+            text = f"{counted(again, 'notification')} {are} tried again."
+            self.message_user(request, text, messages.SUCCESS)
         if refused:
-            self.message_user(request, f"{refused} have not failed.", messages.WARNING)
+            have = "has" if refused == 1 else "have"
+            text = f"{counted(refused, 'notification')} {have} not failed."
+            self.message_user(request, text, messages.WARNING)

@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 
+from jobs.counted import counted
 from jobs.models import ApiToken, ContentJob
 from jobs.services import access, content
 from jobs.services.errors import InvalidRequest, ServiceError
@@ -93,12 +94,13 @@ class ContentJobAdmin(WholeRow, JobAdmin):
             else:
                 accepted += 1
         if accepted:
-            self.message_user(request, f"{accepted} jobs {done}.", messages.SUCCESS)
+            self.message_user(request, f"{counted(accepted, 'job')} {done}.", messages.SUCCESS)
         for line in refused[:REFUSALS_SHOWN]:
             self.message_user(request, f"Refused: {line}", messages.WARNING)
         if len(refused) > REFUSALS_SHOWN:
             rest = len(refused) - REFUSALS_SHOWN
-            self.message_user(request, f"{rest} more were refused.", messages.WARNING)
+            were = "was" if rest == 1 else "were"
+            self.message_user(request, f"{rest} more {were} refused.", messages.WARNING)
 
 
 @admin.register(ApiToken)
@@ -169,7 +171,7 @@ class ApiTokenAdmin(TokenAdmin):
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
         """End each token at once."""
         ended = sum(access.revoke_token(pk) for pk in queryset.values_list("pk", flat=True))
-        self.message_user(request, f"{ended} tokens revoked.", messages.SUCCESS)
+        self.message_user(request, f"{counted(ended, 'token')} revoked.", messages.SUCCESS)
 
 
 def _clean(form: ModelForm[ApiToken]) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def failed(instance: WorkflowInstance, code: str, message: str, *, jitter: float
 def poisoned(instance: WorkflowInstance) -> Commit:
     """It keeps killing its process: look again in an hour, so that it does not eat the workers."""
     assert instance.finalizer is not None
-    message = f"its process died {instance.finalizer.recoveries + 1} times in a row"
+    message = f"its process died; deaths in a row: {instance.finalizer.recoveries + 1}"
     changes: dict[str, Expression] = {
         "finalizer.error": error_record("worker_lost", message, None),
         "finalizer.recoveries": Lit(instance.finalizer.recoveries + 1),

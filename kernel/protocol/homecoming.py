@@ -122,7 +122,7 @@ def worker_lost(
     state = instance.steps[step]
     path = f"steps.{step}"
     status = StepStatus.FAILED if on_failed is OnFailed.STOP else StepStatus.SKIPPED
-    message = f"its process died {deaths} times in a row while this step ran"
+    message = f"its process died while this step ran; deaths in a row: {deaths}"
     changes = _ended(instance, step, status, "lost", "worker_lost", message)
     changes.update(spans.close_lost_attempt(step, state))
     changes[f"{path}.times.scheduling_ms"] = Add(Span((f"{path}.started_at", "interrupted_at")))

@@ -83,7 +83,7 @@ def _of_counts(name: str, step: StepState) -> Iterator[_Fact]:
     if step.attempt < 0 or step.failures < 0 or step.recoveries < 0:
         yield 7, f"{name} counts below zero"
     if step.failures > step.attempt:
-        yield 7, f"{name} failed {step.failures} times in {step.attempt} attempts"
+        yield 7, f"{name} failed more often than it was entered: {step.failures} > {step.attempt}"
     if len(set(step.woken_by)) < len(step.woken_by):
         yield 7, f"one signal woke {name} twice"
 

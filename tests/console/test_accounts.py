@@ -52,8 +52,8 @@ def test_failed_notification_is_tried_again_by_those_who_may(
 ) -> None:
     assert viewer.get(NOTIFICATIONS).status_code == 403
     page = act(operator, NOTIFICATIONS, "redeliver", told.pk).content.decode()
-    assert "1 are tried again" in page
+    assert "1 notification is tried again" in page
     told.refresh_from_db()
     assert (told.status, told.dispatch_fencing_token) == ("waiting", 2)
     page = act(operator, NOTIFICATIONS, "redeliver", told.pk).content.decode()
-    assert "1 have not failed" in page
+    assert "1 notification has not failed" in page

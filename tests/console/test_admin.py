@@ -68,7 +68,7 @@ def test_actions_go_through_the_services_and_say_what_was_refused(
     refused = act(operator, JOBS, "retry_jobs", job.pk)
     assert "Refused" in refused.content.decode()
     canceled = act(operator, JOBS, "cancel_jobs", job.pk)
-    assert "1 jobs canceled." in canceled.content.decode()
+    assert "1 job canceled." in canceled.content.decode()
     job.refresh_from_db()
     assert (job.status, job.dispatch_status) == ("canceled", "withdrawn")
 
@@ -76,9 +76,7 @@ def test_actions_go_through_the_services_and_say_what_was_refused(
 def test_a_failed_job_is_retried_from_the_console(operator: Client, job: ContentJob) -> None:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jobs_contentjob SET status = 'failed'")
-    assert (
-        "1 jobs accepted for retry." in act(operator, JOBS, "retry_jobs", job.pk).content.decode()
-    )
+    assert "1 job accepted for retry." in act(operator, JOBS, "retry_jobs", job.pk).content.decode()
     job.refresh_from_db()
     assert (job.status, job.round) == ("initial", 2)
 
@@ -127,7 +125,7 @@ def test_a_new_token_is_shown_once_and_works(operator: Client, issued: str) -> N
 
 def test_a_token_is_revoked_and_stays_on_record(operator: Client, issued: str) -> None:
     token = ApiToken.objects.get()
-    assert "1 tokens revoked." in act(operator, TOKENS, "revoke", token.pk).content.decode()
+    assert "1 token revoked." in act(operator, TOKENS, "revoke", token.pk).content.decode()
     assert access.authenticate(issued) is None
     assert operator.post(f"{TOKENS}{quote(token.pk)}/delete/", {"post": "yes"}).status_code == 403
     assert (

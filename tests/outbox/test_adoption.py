@@ -187,7 +187,7 @@ class TestCommand:
     def test_ends_with_an_error_when_a_row_had_a_problem(self, kernel: Kernel) -> None:
         old_job("initial")
         out = StringIO()
-        with pytest.raises(CommandError, match="1 rows could not be adopted"):
+        with pytest.raises(CommandError, match="1 row could not be adopted"):
             call_command("adopt", "jobs.ContentJob", "--with", f"{HERE}.broken", stdout=out)
         assert "a column nobody filled" in out.getvalue()
 

@@ -150,7 +150,7 @@ def test_command_says_what_it_purged_and_refuses_nonsense(kernel: Kernel) -> Non
     deleting.delete_job("acme", new_job().pk)
     out = StringIO()
     call_command("purge_deleted", "--days", "0", stdout=out)
-    assert out.getvalue().startswith("1 jobs purged")
+    assert out.getvalue().startswith("1 job purged")
     bound, plain = "--limit is 1 or more", "is no number from 0"
     for said, *wrong in (
         (bound, "--limit", "0"),

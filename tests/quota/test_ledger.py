@@ -242,7 +242,7 @@ class TestCommand:
         call_command("quota", "check", stdout=out)
         assert "agree" in out.getvalue()
         TenantQuota.objects.update(reserved=7)
-        with pytest.raises(CommandError, match="1 tenants differ"):
+        with pytest.raises(CommandError, match="1 tenant with counters that differ"):
             call_command("quota", "check", stdout=out)
         assert "counted 7 reserved" in out.getvalue()
 

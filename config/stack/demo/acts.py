@@ -111,10 +111,10 @@ def _prove_nothing_repeated(
             insist(same, f"{name} was complete and ran again")
             stage.terminal.say(f"  {name:<12} was complete and was not entered again")
         elif old.status == "running":
-            insist(new.attempt == old.attempt + 1, f"{name} needed {new.attempt} attempts")
+            insist(new.attempt == old.attempt + 1, f"{name} ended in attempt {new.attempt}")
             stage.terminal.say(f"  {name:<12} was cut off and ran again as attempt {new.attempt}")
         else:
-            insist(new.attempt == 1, f"{name} needed {new.attempt} attempts")
+            insist(new.attempt == 1, f"{name} ended in attempt {new.attempt}")
             stage.terminal.say(f"  {name:<12} had not begun and ran once")
 
 

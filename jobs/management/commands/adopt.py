@@ -13,6 +13,7 @@ from typing import Any
 from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs.counted import counted
 from jobs.dispatch.adoption import BATCH_ROWS, Decide, adopt, only_what_is_over
 from jobs.dispatch.mixin import DispatchMixin
 from jobs.management import arguments, terminal
@@ -67,7 +68,8 @@ class Command(BaseCommand):
         if counts and not options["apply"]:
             self.stdout.write("Nothing was written; repeat with --apply.")
         if counts["problem"]:
-            raise CommandError(f"{counts['problem']} rows could not be adopted", returncode=1)
+            problems = counted(counts["problem"], "row")
+            raise CommandError(f"{problems} could not be adopted", returncode=1)
 
 
 def _model(label: str) -> type[DispatchMixin]:

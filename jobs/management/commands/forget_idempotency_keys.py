@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs.counted import counted
 from jobs.management import arguments
 from jobs.services import idempotency
 
@@ -38,4 +39,5 @@ class Command(BaseCommand):
             raise CommandError("--limit: give 1 or more", returncode=2)
         age = timedelta(days=days)
         gone = idempotency.forget(older_than=age, limit=limit, dry_run=options["dry_run"])
-        self.stdout.write(f"{gone} keys {'would go' if options['dry_run'] else 'are gone'}.")
+        done = "would go" if options["dry_run"] else "gone"
+        self.stdout.write(f"{counted(gone, 'key')} {done}.")

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs.counted import counted
 from jobs.management import arguments
 from jobs.services import deleting
 
@@ -31,4 +32,5 @@ class Command(BaseCommand):
         purged = deleting.purge_deleted(
             older_than=timedelta(days=options["days"]), limit=options["limit"]
         )
-        self.stdout.write(f"{purged.gone} jobs purged, {purged.kept} kept for the next run.")
+        gone = counted(purged.gone, "job")
+        self.stdout.write(f"{gone} purged, {purged.kept} kept for the next run.")

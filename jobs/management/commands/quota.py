@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from jobs.counted import counted
 from jobs.management import arguments, terminal
 from jobs.services import access, quota
 from jobs.services.errors import ServiceError
@@ -71,5 +72,6 @@ class Command(BaseCommand):
                 f"the ledger says {one.entries[0]} and {one.entries[1]}"
             )
         if found:
-            raise CommandError(f"{len(found)} tenants differ from their ledger", returncode=1)
+            said = f"{counted(len(found), 'tenant')} with counters that differ from the ledger"
+            raise CommandError(said, returncode=1)
         self.stdout.write("Counters and ledger agree.")

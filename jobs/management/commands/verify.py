@@ -18,6 +18,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from jobs import verifying
+from jobs.counted import counted
 from jobs.management import arguments, terminal
 from jobs.runtime import get_kernel
 from kernel import Finding, KernelError, Looked, StoreUnavailable
@@ -97,4 +98,4 @@ class Command(BaseCommand):
         if found:
             by_number = [[number, found[number]] for number in sorted(found)]
             self.stdout.write(terminal.table(("INVARIANT", "FINDINGS"), by_number, colour=colour))
-        self.stdout.write(f"verify: {found.total()} findings")
+        self.stdout.write(f"verify: {counted(found.total(), 'finding')}")
