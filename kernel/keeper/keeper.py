@@ -128,8 +128,8 @@ class Keeper:
             log.exception("%s failed", duty.__name__.strip("_"))
 
     def _published(self) -> list[PublishedChild]:
-        indexes = range(self._slots.children)
-        return [child for index in indexes if (child := self._slots.read(index))]
+        seated = self._slots.seated()
+        return [child for index in seated if (child := self._slots.read(index))]
 
     def _bury_dead(self, children: list[PublishedChild]) -> None:
         for child in children:

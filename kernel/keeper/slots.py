@@ -4,7 +4,8 @@ A child's area has a head, which says who it is and how many of its cells it has
 cell for each claim it can hold. Each of them is kept in two copies with a version whose parity says
 which one counts. The child writes the other copy and then turns the version, so whatever stops it
 half-way (a death, or a sibling thread that keeps the GIL) leaves the last whole copy in force. The
-keeper's areas hold its beat, the stop request and, beside each child, the tokens it found lost.
+keeper's areas hold its beat, the stop request and, beside each child, the tokens it found lost. A
+byte for each area says whether it was ever used.
 
 Guarantees that a change of one claim costs the same however many others there are, and that a look
 costs what was ever used, not what could be. Leaves to others: what is published when
@@ -32,7 +33,7 @@ _VERSION: Final = struct.Struct("@I4x")
 _HEAD: Final = struct.Struct("@IIQI4x")  # claims taken so far, pid, process start, cells used
 _CLAIM: Final = struct.Struct("@40s40sd100s4x")  # workflow_id, token, deadline, step
 _LOST: Final = struct.Struct("@40s")
-_HEADER_SIZE: Final = _BEAT.size + _STOP.size
+_SEATS: Final = _BEAT.size + _STOP.size
 _HEAD_SIZE: Final = _VERSION.size + 2 * _HEAD.size
 _CELL_SIZE: Final = _VERSION.size + 2 * _CLAIM.size
 _AREA_SIZE: Final = _HEAD_SIZE + CLAIMS * (_CELL_SIZE + _LOST.size)
@@ -66,7 +67,8 @@ class ClaimSlots:
 
     def __init__(self, children: int) -> None:
         self.children = children
-        self._memory = mmap.mmap(-1, _HEADER_SIZE + children * _AREA_SIZE)
+        self._areas = _SEATS + _aligned(children)
+        self._memory = mmap.mmap(-1, self._areas + children * _AREA_SIZE)
 
     def write_beat(self, beat: float) -> None:
         """Say that the keeper is alive (the keeper's thread writes this)."""
@@ -100,6 +102,12 @@ class ClaimSlots:
         head that counts its cell.
         """
         self._write(self._area(index), _HEAD, (taken, process.pid, process.started, cells))
+        self._memory[_SEATS + index] = 1
+
+    def seated(self) -> list[int]:
+        """Return the areas that were ever used, of however many there are."""
+        seats = self._memory[_SEATS : _SEATS + self.children]
+        return [index for index, seat in enumerate(seats) if seat]
 
     def publish_claim(self, index: int, cell: int, claim: PublishedClaim | None) -> None:
         """Write one claim of a child, or that the cell holds none; one thread at a time."""
@@ -155,7 +163,7 @@ class ClaimSlots:
 
     def _area(self, index: int) -> int:
         assert 0 <= index < self.children
-        return _HEADER_SIZE + index * _AREA_SIZE
+        return self._areas + index * _AREA_SIZE
 
     def _cell(self, index: int, cell: int) -> int:
         assert 0 <= cell < CLAIMS
@@ -163,6 +171,11 @@ class ClaimSlots:
 
     def _lost_at(self, index: int, number: int) -> int:
         return self._area(index) + _HEAD_SIZE + CLAIMS * _CELL_SIZE + number * _LOST.size
+
+
+def _aligned(size: int) -> int:
+    """Round up to where a number may begin."""
+    return -(-size // _BEAT.size) * _BEAT.size
 
 
 def _copy(at: int, layout: struct.Struct, version: int) -> int:

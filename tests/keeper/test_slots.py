@@ -58,6 +58,21 @@ def test_a_claim_changes_without_its_neighbours() -> None:
     assert slots.read(0) == PublishedChild(0, Process(1, 2), ())
 
 
+@pytest.mark.parametrize("children", [1, 3, 8, 128])
+def test_only_areas_that_were_used_are_named(children: int) -> None:
+    slots = ClaimSlots(children)
+    assert slots.seated() == []
+    slots.write_beat(1.0)
+    slots.request_stop()
+    last, one = children - 1, PublishedClaim("wf_0", "t0", 1.0, None)
+    slots.publish(last, ME, [one] * CLAIMS)
+    slots.publish(last, Process(4712, 100), [])
+    assert slots.seated() == [last]
+    slots.publish(0, ME, [one])
+    assert slots.seated() == sorted({0, last})
+    assert slots.read(0) == PublishedChild(0, ME, (one,))
+
+
 def test_cells_that_were_never_used_are_not_looked_at() -> None:
     slots = ClaimSlots(1)
     one, other = (PublishedClaim(f"wf_{n}", f"t{n}", float(n), None) for n in range(2))
