@@ -142,24 +142,30 @@ class Provider:
         urlopen(request, timeout=30).close()
 
 
-_mine = threading.local()
+class _Kept(threading.local):
+    """The connections of one thread, which outlast its calls."""
+
+    def __init__(self) -> None:
+        self.connections: dict[str, http.client.HTTPConnection] = {}
+
+
+_kept = _Kept()
 
 
 def ask(url: str, **query: object) -> None:
     """Call the provider, as an activity does; returns when the call is over."""
     known = {name: value for name, value in query.items() if value is not None}
-    parts = urlsplit(url)
-    connections: dict[str, http.client.HTTPConnection] = _mine.__dict__
-    connection = connections.get(parts.netloc) or http.client.HTTPConnection(
-        parts.netloc, timeout=_HELD_MAX
-    )
-    connections[parts.netloc] = connection
+    place = urlsplit(url).netloc
+    connection = _kept.connections.pop(place, None)
+    if connection is None:
+        connection = http.client.HTTPConnection(place, timeout=_HELD_MAX)
     try:
         connection.request("GET", f"/call?{urlencode(known)}")
         connection.getresponse().read()
     except BaseException:
-        connections.pop(parts.netloc).close()
+        connection.close()
         raise
+    _kept.connections[place] = connection
 
 
 @contextmanager
