@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
@@ -136,7 +136,7 @@ class Keeper:
             if child.process in self._buried or not child.process.is_dead():
                 continue
             reason = self._condemned.get(child.process, _Condemned())
-            for claim in child.claims:
+            for claim in self._left_by(child):
                 free_claim(
                     self._store,
                     self._hints,
@@ -147,6 +147,15 @@ class Keeper:
                 )
             self._condemned.pop(child.process, None)
             self._buried.add(child.process)
+
+    def _left_by(self, dead: PublishedChild) -> Collection[PublishedClaim]:
+        """Return what a dead child held: it may have taken claims since it was looked at.
+
+        Where a successor has taken its area, what it left after that look is the successor's.
+        """
+        last = self._slots.read(dead.index)
+        latest = last.claims if last is not None and last.process == dead.process else ()
+        return {claim.token: claim for claim in (*dead.claims, *latest)}.values()
 
     def _renew_due(self, children: list[PublishedChild]) -> None:
         now = time.monotonic()

@@ -44,6 +44,8 @@ _SELECTION_TIMEOUT_MS: Final = 3_000
 _CONNECT_TIMEOUT_MS: Final = 2_000
 #: Longer than finding a server takes that is there.
 _SEARCH_SECONDS: Final = 1.0
+#: Bytes that are no text are read as U+FFFD, which no name of ours holds.
+_ODD_TEXT: Final = "replace"
 #: Server codes of refusals that a later try may not meet: elections, shutdowns, full caches, time.
 _PASSING_CODES: Final = frozenset(
     {6, 7, 11, 24, 50, 64, 89, 91, 112, 134, 175, 189, 202, 246, 262, 9001, 10107, 11600, 11602}
@@ -73,10 +75,12 @@ class Connection:
             )
         except (driver.ConfigurationError, driver.InvalidURI, ValueError) as exc:
             raise UsageError(f"mongo_url is not usable: {exc}") from exc
-        # A date beyond Python's is a value of its own, which the model refuses: it must make its
-        # document unreadable, and not the whole answer it came in.
+        # A date beyond Python's is a value of its own, which the model refuses, and text that is
+        # none is marked: a fault of its document, and not of the whole answer it came in.
         options: CodecOptions[Document] = CodecOptions(
-            tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_AUTO
+            tz_aware=True,
+            datetime_conversion=DatetimeConversion.DATETIME_AUTO,
+            unicode_decode_error_handler=_ODD_TEXT,
         )
         self.database: Database[Document] = self.client.get_database(
             database,

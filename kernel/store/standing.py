@@ -30,12 +30,48 @@ _PYTHONS: Final = {
     "$gte": datetime.min.replace(tzinfo=UTC),
     "$lte": datetime.max.replace(tzinfo=UTC),
 }
+#: What the connection reads for bytes that are no text: a name with it names nothing.
+_NO_TEXT: Final = "\ufffd"
+_NOTHING: Final = ["missing", "null", "undefined"]
+#: Of a row: its steps as the database lists them, none where they are not an object.
+STEPS: Final[dict[str, Any]] = {
+    "$cond": [{"$eq": [{"$type": "$steps"}, "object"]}, {"$objectToArray": "$steps"}, []]
+}
+#: Of a row: whether its steps are states, each blocked on nothing or on something this tells apart.
+HAS_STEPS: Final[dict[str, Any]] = {
+    "$and": [
+        {"$eq": [{"$type": "$steps"}, "object"]},
+        {
+            "$allElementsTrue": {
+                "$map": {
+                    "input": STEPS,
+                    "as": "s",
+                    "in": {
+                        "$and": [
+                            {"$eq": [{"$type": "$$s.v"}, "object"]},
+                            {"$in": [{"$type": "$$s.v.blocked_on"}, ["object", *_NOTHING]]},
+                        ]
+                    },
+                }
+            }
+        },
+    ]
+}
+#: Of one of `STEPS`: whether it has a time.
+IS_TIMED: Final[dict[str, Any]] = {"$not": [{"$in": [{"$type": "$$s.v.not_before"}, _NOTHING]}]}
 #: The filter of those that can be read; what a filter cannot tell (`needs`) is told by `read`.
 READABLE: Final[dict[str, Any]] = {
     **{path: {"$type": types} for path, (types, _) in _NEEDED.items()},
     **{path: _PYTHONS for path, (_, kind) in _NEEDED.items() if kind is datetime},
     "$and": [{"priority": {"$in": _LANES}}],
-    "$expr": {"$isArray": "$blocked_on.resources"},
+    "$expr": {
+        "$and": [
+            {"$isArray": "$blocked_on.resources"},
+            # Of a field that is an array, a filter by type looks at what stands in it.
+            *({"$in": [{"$type": f"${path}"}, types]} for path, (types, _) in _NEEDED.items()),
+            HAS_STEPS,
+        ]
+    },
 }
 
 
@@ -83,16 +119,20 @@ def read(rows: Iterable[Document]) -> tuple[list[Standing], list[Fault]]:
 def row_of(document: Document, resource: str) -> Document:
     """Return the row of a line as the database makes it of a document, which is kept with it."""
     steps = document.get("steps")
-    all_of = steps if isinstance(steps, dict) else {}
-    states = {k: s for k, s in all_of.items() if isinstance(s, dict)}
-    waits = {k: s["blocked_on"] for k, s in states.items() if isinstance(s.get("blocked_on"), dict)}
-    put_off = [
-        {"k": k, "needs": blocked.get("needs")}
-        for k, blocked in waits.items()
-        if isinstance(blocked.get("resources"), list) and resource in blocked["resources"]
-    ]
-    timed = sum(state.get("not_before") is not None for state in states.values())
-    return {**document, "put_off": put_off, "timed": timed, "document": document}
+    states = steps if isinstance(steps, dict) else {}
+    has_steps = states is steps and all(
+        isinstance(s, dict) and isinstance(s.get("blocked_on"), dict | None)
+        for s in states.values()
+    )
+    put_off, timed = [], 0
+    for name, state in states.items() if has_steps else ():
+        blocked = state.get("blocked_on") or {}
+        names = blocked.get("resources")
+        if isinstance(names, list) and resource in names:
+            put_off.append({"k": name, "needs": blocked.get("needs")})
+        timed += state.get("not_before") is not None
+    told = {"put_off": put_off, "timed": timed, "has_steps": has_steps}
+    return {**document, **told, "document": document}
 
 
 def told(faults: Sequence[Fault], *, most: int = 5) -> str:
@@ -109,8 +149,11 @@ def _missing(row: Document) -> list[str]:
         faults.append("priority")
     if not _are_names(_at(row, "blocked_on.resources")):
         faults.append("blocked_on.resources")
-    if not isinstance(_at(row, "blocked_on.step"), str | None):
+    step = _at(row, "blocked_on.step")
+    if step is not None and not _is_text(step):
         faults.append("blocked_on.step")
+    if not (row["has_steps"] and all(_is_text(step["k"]) for step in row["put_off"])):
+        return [*faults, "steps"]
     needs = [_at(row, "blocked_on.needs"), *(step.get("needs") for step in row["put_off"])]
     if not all(each is None or _are_names(each) for each in needs):
         faults.append("needs")
@@ -144,8 +187,15 @@ def _at(row: Document, path: str) -> Any:
 
 
 def _is(value: object, kind: type) -> bool:
+    if kind is str:
+        return _is_text(value)
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
+def _is_text(value: object) -> bool:
+    """Tell text from what cannot be written as it was read: bytes that are none, or code."""
+    return type(value) is str and _NO_TEXT not in value
+
+
 def _are_names(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return isinstance(value, list) and all(map(_is_text, value))

@@ -24,7 +24,7 @@ from kernel.store.clock import StoreClock
 from kernel.store.compiling import compile_guard, compile_stages
 from kernel.store.connection import Connection, Document, translated
 from kernel.store.schema import BLOCKED_INDEX, INSTANCES
-from kernel.store.standing import READABLE, Standing, read, row_of, told
+from kernel.store.standing import HAS_STEPS, IS_TIMED, READABLE, STEPS, Standing, read, row_of, told
 
 log: Final = logging.getLogger("baton.store")
 
@@ -198,10 +198,8 @@ class Waiters:
     ) -> list[Document]:
         waits_for = "$$s.v.blocked_on.resources"
         is_ours = {"$and": [{"$isArray": waits_for}, {"$in": [resource, waits_for]}]}
-        of_all = {"$objectToArray": "$steps"}
-        steps = {"$filter": {"input": of_all, "as": "s", "cond": is_ours}}
-        has_time = {"$gt": ["$$s.v.not_before", None]}
-        timed = {"$filter": {"input": of_all, "as": "s", "cond": has_time}}
+        steps = {"$filter": {"input": STEPS, "as": "s", "cond": is_ours}}
+        timed = {"$filter": {"input": STEPS, "as": "s", "cond": IS_TIMED}}
         put_off = {"k": "$$s.k", "needs": "$$s.v.blocked_on.needs"}
         found: list[dict[str, Any]] = [
             {"$match": {**_in_line(resource), **also}},
@@ -213,6 +211,7 @@ class Waiters:
                     "blocked_on": 1,
                     "round_started_at": 1,
                     "timed": {"$size": timed},
+                    "has_steps": HAS_STEPS,
                     **({"document": _UNLESS_LARGE} if whole else {}),
                     "put_off": {"$map": {"input": steps, "as": "s", "in": put_off}},
                 }

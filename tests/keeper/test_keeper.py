@@ -107,6 +107,31 @@ def test_a_dead_childs_claim_is_freed_and_all_its_steps_are_suspected(
     assert [after.steps[name].attempt for name in ("left", "right")] == [2, 2]
 
 
+def test_a_claim_taken_just_before_death_while_others_were_buried_is_freed(
+    own_kernel: Kernel, slots: ClaimSlots, keep: Keep, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keeper looks at all children first; burying one may take long, and another goes on."""
+    before, late = held("dead:before"), held("dead:late")
+    with child() as first, child() as second:
+        slots.publish(0, identity(first), [before])
+        slots.publish(1, identity(second), [])
+
+        def meanwhile(*args: Any, **values: Any) -> bool:
+            if values["token"] == before.token:
+                slots.publish_head(1, identity(second), taken=1, cells=1)
+                slots.publish_claim(1, 0, late)
+                _kill(second, is_reaped=False)
+                monkeypatch.undo()
+            return free_claim(*args, **values)
+
+        monkeypatch.setattr(keeper, "free_claim", meanwhile)
+        _kill(first, is_reaped=False)
+        ends = own_kernel.get(late.workflow_id).claimable_time
+        keep()
+        eventually(lambda: is_free(own_kernel, late.workflow_id), 5, "never freed")
+        assert own_kernel.get(late.workflow_id).claimable_time < ends, "its lease freed it"
+
+
 def test_the_claim_of_who_took_over_from_a_dead_child_is_left_alone(
     own_kernel: Kernel, held: Held
 ) -> None:
