@@ -11,6 +11,7 @@ Leaves to others: what keeping means (`kernel.keeper`), which signals call this 
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -120,15 +121,20 @@ def recover_dispatches() -> None:
 def _watch_silence() -> None:
     """Run in the main process: tick and reconcile, if nobody has for a while."""
     kernel = runtime.get_kernel()
+    began = time.monotonic()
     while not _worker.watch_stopped.wait(_WATCH_SECONDS):
         _quietly("tick", lambda: kernel.tick(unless_within=TICK_SILENCE_SECONDS))
-        _quietly("reconcile", _reconcile_if_silent)
+        _quietly("reconcile", lambda: _reconcile_if_silent(time.monotonic() - began))
         connections.close_all()  # a child forked later must find no open connection
 
 
-def _reconcile_if_silent() -> None:
+def _reconcile_if_silent(listened: float) -> None:
+    """Reconcile if nobody has for a while; `listened` is how many seconds this process has."""
     if runtime.get_kernel().reconcile(unless_within=RECONCILE_SILENCE_SECONDS).ran:
-        log.warning("beat was silent: reconciled in the main process")
+        if listened < RECONCILE_SILENCE_SECONDS:
+            log.info("nobody had reconciled for a while: done while starting")
+        else:
+            log.warning("beat was silent: reconciled in the main process")
         recover_dispatches()
 
 

@@ -24,7 +24,8 @@ SPEECH_PORT = 8090
 #: Seconds a worker may take to finish the steps it runs.
 WORKER_STOP_TIMEOUT = 40.0
 
-_BEAT_STAGE, _WORKER_STAGE, _SPEECH_STAGE, _FLOWER_STAGE, _WEB_STAGE = range(5)
+#: When each is stopped, in this order.
+_BEAT_STAGE, WORKER_STAGE, _SPEECH_STAGE, _FLOWER_STAGE, _WEB_STAGE = range(5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,7 @@ def worker(queue: str, *, concurrency: int, env: Mapping[str, str], number: int 
         ),
         env=env,
         ready_pattern=r"\bready\.",
-        stop_stage=_WORKER_STAGE,
+        stop_stage=WORKER_STAGE,
         stop_timeout=WORKER_STOP_TIMEOUT,
     )
 
@@ -122,13 +123,16 @@ def beat(data_dir: Path, env: Mapping[str, str]) -> ProcessSpec:
     )
 
 
-def flower(port: int, auth: str, env: Mapping[str, str]) -> ProcessSpec:
-    """Celery's own monitor, behind basic auth."""
+def flower(
+    port: int, auth: str, env: Mapping[str, str], *, after: tuple[str, ...] = ()
+) -> ProcessSpec:
+    """Celery's own monitor, behind basic auth; it asks the workers `after` which it starts."""
     return ProcessSpec(
         name="flower",
         command=_celery("flower", f"--address={ports.HOST}", f"--port={port}", "--logging=error"),
         # In the environment, not on the command line, where every local user could read it.
         env={**env, "FLOWER_BASIC_AUTH": auth},
+        start_after=after,
         stop_stage=_FLOWER_STAGE,
         # It keeps nothing, and questions to workers that have gone would hold it up.
         stop_timeout=3.0,

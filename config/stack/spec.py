@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSpec:
-    """One child process: how to start it, how to know it is ready, when to stop it."""
+    """One child process: how to start it, how to know it is ready, when to start and to stop it."""
 
     #: Prefix of its log lines; unique in the stack.
     name: str
@@ -19,6 +19,8 @@ class ProcessSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     #: It is ready when a line of its output matches; None means as soon as it runs.
     ready_pattern: str | None = None
+    #: Names of those that have to be ready before it starts.
+    start_after: tuple[str, ...] = ()
     #: Processes of a lower stage are stopped earlier; those of one stage together.
     stop_stage: int = 0
     #: Seconds it may take to end by itself before it is killed.

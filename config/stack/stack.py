@@ -102,7 +102,8 @@ class Stack:
             "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX") or "2",
             **self.options.env,
         }
-        access = Access(**json.loads(self.manage("prepare", "--access")))
+        # The stack's own Redis is empty at each start, which is no reason to warn of it.
+        access = Access(**json.loads(self.manage("prepare", "--hints", "--access")))
         self._say_where(self.options.data_dir / STACK_FILE)
         return access
 
@@ -125,7 +126,8 @@ class Stack:
             faults = self.options.speech_faults
             specs.append(services.speech(self.speech_port, folder, faults=faults, env=self.env))
         if self.options.flower:
-            specs.append(services.flower(self.flower_port, self.flower_auth, self.env))
+            after = tuple(spec.name for spec in specs if spec.stop_stage == services.WORKER_STAGE)
+            specs.append(services.flower(self.flower_port, self.flower_auth, self.env, after=after))
         return Supervisor(specs, terminal=self._terminal, cwd=_ROOT)
 
     def manage(self, *arguments: str) -> str:

@@ -6,7 +6,8 @@ run(): start all ─▶ watch ──dies──▶ wait (0.5 s, doubled up to 30 
                       └─request_kill()─▶ SIGKILL everything ─▶ return
 ```
 
-Guarantees that `run` returns only when every child has ended. Starting, watching and stopping
+Guarantees that `run` returns only when every child has ended, and that none starts before those it
+asks for (`start_after`) are ready. Starting, watching and stopping
 happen in the thread that calls `run`, because on Linux children are bound to the thread that
 started them. Leaves what the processes are to their specs.
 """
@@ -102,8 +103,11 @@ class Supervisor:
     def _start_due(self) -> None:
         now = time.monotonic()
         for seat in self._seats.values():
-            if seat.child is None and now >= seat.start_at:
+            if seat.child is None and now >= seat.start_at and self._may_start(seat.spec):
                 seat.child = Child(seat.spec, terminal=self._terminal, cwd=self._cwd)
+
+    def _may_start(self, spec: ProcessSpec) -> bool:
+        return not set(spec.start_after) & set(self.unready())
 
     def _notice_deaths(self) -> None:
         for seat in self._seats.values():

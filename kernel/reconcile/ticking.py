@@ -59,6 +59,25 @@ class Ticker:
         """
         return self._apart("permits", self._hand_on) + self._look(queues)
 
+    def build_hints(self) -> bool:
+        """Build the hints of a Redis that is known to have none; return whether they are whole.
+
+        On repeat: nothing is left to build. Without Redis, or where another process is at it, the
+        next tick looks again.
+        """
+        try:
+            return self._hints.hints.marker_present() or self._build()
+        except HintsUnavailable as exc:
+            log.info("no hints built: %s", exc)
+            return False
+
+    def _build(self) -> bool:
+        # Otherwise another process is at it, or it failed: the next tick looks again.
+        is_whole = self._rebuild().lanes_whole
+        if is_whole:
+            self._hints.hints.set_marker()
+        return is_whole
+
     def _hand_on(self) -> int:
         return self._handing_on.hand_on_all(limit=_BOUND)
 
@@ -78,9 +97,7 @@ class Ticker:
         try:
             if not self._hints.hints.marker_present():
                 log.warning("Redis has no hints (new, or flushed); building them from MongoDB")
-                # Otherwise another process is at it, or it failed: the next tick looks again.
-                if self._rebuild().lanes_whole:
-                    self._hints.hints.set_marker()
+                self._build()
             duties = (self._timers, self._leases, self._bell)
             return sum(self._apart(q, partial(duty, q)) for q in queues for duty in duties)
         except HintsUnavailable as exc:

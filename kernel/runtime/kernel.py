@@ -173,6 +173,14 @@ class Kernel(InPages, Inspecting, Hosting):
             return 0
         return self._parts.ticker.tick(self.registry.queues())
 
+    def build_hints(self) -> bool:
+        """Build the hints of an empty Redis from MongoDB, before the first worker starts.
+
+        A tick does the same, and warns of it: there it means that Redis lost them. Returns whether
+        they are whole; False too while Redis does not answer. On repeat: nothing.
+        """
+        return self._parts.ticker.build_hints()
+
     def reconcile(self, *, unless_within: float | None = None) -> Reconciled:
         """Find what nobody was told about; beat calls it every 30 s. On repeat: harmless.
 

@@ -3,7 +3,9 @@
 import os
 import sys
 
-from jobs import runtime, worker
+import pytest
+
+from jobs import keeping, runtime, worker
 from jobs.plans import ARTICLE
 from kernel import Kernel
 
@@ -36,3 +38,15 @@ def test_definitions_are_registered_once_a_kernel(kernel: Kernel) -> None:
     assert ARTICLE.type in served
     assert len(set(served)) == len(served)
     assert "jobs.activities.article" in sys.modules
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("listened", "warns"), [(1.0, False), (60.0, True)])
+def test_only_who_has_listened_for_as_long_warns_that_beat_was_silent(
+    kernel: Kernel, caplog: pytest.LogCaptureFixture, listened: float, warns: bool
+) -> None:
+    caplog.set_level("INFO", logger="jobs.keeping")
+    keeping._reconcile_if_silent(listened)
+    assert [record.levelname for record in caplog.records] == ["WARNING" if warns else "INFO"]
+    keeping._reconcile_if_silent(listened)
+    assert len(caplog.records) == 1, "somebody has just reconciled"

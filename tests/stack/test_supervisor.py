@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from signal import SIGKILL
 
@@ -22,6 +23,7 @@ ending.wait()
 print("bye", flush=True)
 """
 IGNORE_SIGTERM = SERVE.replace("lambda *_: ending.set()", "signal.SIG_IGN")
+SLOW = "import time; time.sleep(0.5)" + SERVE
 WITH_CHILD = """
 import subprocess, sys, threading
 child = subprocess.Popen([sys.executable, "-c", "import threading; threading.Event().wait()"])
@@ -64,6 +66,14 @@ def test_lines_of_children_come_out_under_their_names() -> None:
     lines = said.getvalue().splitlines()
     assert "one       | serving" in lines
     assert "two       | bye" in lines
+
+
+def test_a_child_starts_once_those_it_asks_for_are_ready() -> None:
+    late = replace(spec("late"), start_after=("early",))
+    with running(late, spec("early", SLOW)) as (_, said):
+        pass
+    lines = said.getvalue().splitlines()
+    assert lines.index("early     | serving") < lines.index("late      | serving")
 
 
 def test_a_child_that_dies_is_started_again_and_said_so() -> None:

@@ -48,10 +48,12 @@ def answer(url: str, token: str) -> tuple[int, dict[str, object]]:
 
 @pytest.mark.timeout(240)
 def test_the_stack_serves_survives_a_dead_child_and_stops_in_order(tmp_path: Path) -> None:
-    with up(tmp_path, "--no-flower") as stack:
+    with up(tmp_path) as stack:
         stack.wait_for_line(READY, timeout=120)
         base = stack.wait_for_line(r"API +(http://\S+)/api/v1/").group(1)
         token = stack.wait_for_line(r"token +(\S+)").group(1)
+        eventually(lambda: re.search(r"flower +\| .*Connected to", stack.output), timeout=60)
+        assert not [line for line in stack.lines if re.search("warn|error", line, re.IGNORECASE)]
         assert answer(f"{base}/health/ready", token)[1]["status"] == "ok"
         assert answer(f"{base}/api/v1/jobs", token)[0] == 200
         assert workflows_listed(tmp_path) == "[]"
@@ -67,10 +69,11 @@ def test_the_stack_serves_survives_a_dead_child_and_stops_in_order(tmp_path: Pat
         assert stack.wait(90) == 0
         assert stopped_in_order(stack.output) == [
             *("beat", "content", "media", "distribution", "control"),
-            *("speech", "web"),
+            *("speech", "flower", "web"),
             *("redis", "mongod"),
         ]
         assert stack.lines[-1] == "everything has stopped"
+        assert "Inspect method" not in stack.output, "Flower asked workers that were not there"
         assert not any(process.is_alive() for process in running)
         assert not (tmp_path / "stack.env").exists()
 

@@ -53,6 +53,21 @@ def depths(kernel: Kernel) -> list[int]:
     return [lane.ready for _, lane in sorted(kernel.hints.hints.depth(QUEUE).items())]
 
 
+def test_what_an_empty_redis_lacks_is_built_before_the_first_tick_which_has_nothing_to_warn_of(
+    crowded: Kernel, own_redis: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert crowded.build_hints()
+    assert depths(crowded) == IN_LANES
+    with admin(own_redis) as client:
+        client.delete(*client.keys("*:ready:*"))
+    assert crowded.build_hints()
+    assert depths(crowded) == [0, 0, 0, 0], "it is known to have been built"
+    crowded.tick()
+    assert not caplog.records
+    own_redis.kill()
+    assert not crowded.build_hints()
+
+
 def test_a_flush_costs_one_tick(crowded: Kernel, own_redis: RedisServer) -> None:
     crowded.tick()
     assert depths(crowded) == IN_LANES

@@ -1,7 +1,8 @@
 """`manage.py prepare`: bring the business database and the kernel's schema up to date.
 
 Guarantees that it may run at every deploy, and on several machines at once as far as the databases
-allow. With `--access` it prints ready credentials as one JSON object: for development only.
+allow. With `--hints` it fills a new Redis from MongoDB, which the first tick does otherwise. With
+`--access` it prints ready credentials as one JSON object: for development only.
 Leaves the migrations to Django and the schema to `kernel.ensure_schema`.
 """
 
@@ -22,15 +23,20 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
+            "--hints", action="store_true", help="also build the hints of an empty Redis"
+        )
+        parser.add_argument(
             "--access",
             action="store_true",
             help="also ensure a user and a token, and print them as JSON (development only)",
         )
 
-    def handle(self, *, access: bool, **_: object) -> None:
+    def handle(self, *, hints: bool, access: bool, **_: object) -> None:
         call_command("migrate", interactive=False, verbosity=0)
         try:
             get_kernel().ensure_schema()
+            if hints:
+                get_kernel().build_hints()
         except KernelError as problem:
             raise CommandError(str(problem)) from problem
         finally:
