@@ -1,6 +1,8 @@
 """docker-compose.yml is valid and runs what the dev stack runs."""
 
+import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,8 @@ def consumed_queues() -> set[str]:
 
 
 def test_the_file_follows_the_compose_specification() -> None:
-    compose_spec.PyCompose.from_yaml(TEXT)
+    merged = yaml.safe_load(TEXT)  # the reader takes no merge keys (<<), which Compose does
+    compose_spec.PyCompose.from_yaml(yaml.safe_dump(merged))
 
 
 def test_every_queue_of_the_dev_stack_has_its_worker() -> None:
@@ -47,15 +50,66 @@ def test_workers_get_the_time_to_finish_their_steps() -> None:
             assert seconds >= services.WORKER_STOP_TIMEOUT
 
 
+def test_workers_beat_and_flower_run_as_in_the_dev_stack() -> None:
+    own = ("--address", "--port", "--schedule", "/", "-c")
+
+    def words(command: Sequence[str]) -> list[str]:
+        after = command[command.index("celery") + 1 :]
+        return [word for word in after if not word.startswith(own) and not word.isdigit()]
+
+    specs = [
+        *(services.worker(queue, concurrency=1, env={}) for queue in services.WORK_QUEUES),
+        services.worker(services.CONTROL_QUEUE, concurrency=1, env={}),
+        services.beat(Path("/tmp"), {}),
+        services.flower(services.FLOWER_PORT, "user:password", {}),
+    ]
+    commands = [service.get("command", []) for service in compose_services().values()]
+    there = [words(command) for command in commands if "celery" in command]
+    assert sorted(there) == sorted(words(spec.command) for spec in specs)
+
+
+def test_the_health_check_of_the_web_process_is_answered_whatever_names_it_serves() -> None:
+    web = compose_services()["web"]
+    assert "//127.0.0.1:" in web["healthcheck"]["test"][-1]
+    assert "127.0.0.1" in web["environment"]["BATON_ALLOWED_HOSTS"].partition("$")[0]
+
+
 def test_secrets_come_from_outside_and_ports_stay_on_the_loopback() -> None:
+    commands = [service.get("command", []) for service in compose_services().values()]
+    assert ".env" in (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
     for name in ("POSTGRES_PASSWORD", "BATON_SECRET_KEY", "FLOWER_BASIC_AUTH"):
         assert f"${{{name}:?" in TEXT
+        assert not any(name in word for words in commands for word in words)
     for service in compose_services().values():
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
 
 
+def image_runs() -> list[str]:
+    """Return what the image runs while it is built, each as one line, comments left out."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    return re.findall(r"^RUN (.+)$", text.replace("\\\n", " "), flags=re.MULTILINE)
+
+
+def test_what_the_image_runs_is_compiled_when_it_is_built() -> None:
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert "PYTHONDONTWRITEBYTECODE" not in text
+    last = text[text.index("COPY . .") : text.index("USER baton")]
+    assert "python -m compileall -q -j 0 . " in last, "nobody may write there later"
+
+
+def test_folders_of_volumes_belong_to_the_user_of_the_image() -> None:
+    [made] = [run for run in image_runs() if "--owner=baton" in run]
+    mounts = [
+        volume.partition(":")[2]
+        for service in compose_services().values()
+        for volume in service.get("volumes", [])
+        if service["image"] == "baton:local"
+    ]
+    assert mounts
+    assert all(mount in made.split() for mount in mounts)
+
+
 def test_the_image_installs_from_the_lock_with_hashes() -> None:
-    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
-    installs = [shlex.split(line) for line in lines if "pip install" in line]
+    installs = [shlex.split(run) for run in image_runs() if "pip install" in run]
     assert installs
     assert all("--require-hashes" in install for install in installs)
