@@ -118,6 +118,16 @@ def test_text_that_is_none_stops_nobody(
     assert [name for name in line.ran if name != "bad"] == ["good", "better"]
 
 
+def test_a_step_that_waits_elsewhere_only_is_no_step_of_this_line(make_line: MakeLine) -> None:
+    line = make_line()
+    line.come("one")
+    elsewhere = {"blocked_on": {**BLOCKED, "resources": ["other"]}}
+    line.spoil(put("steps", {"b": elsewhere, "a": {"blocked_on": BLOCKED}}), "one")
+    rows, whole = looks(line)
+    assert [each.steps for each in rows] == [("a",)]
+    assert rows == whole
+
+
 _odd: st.SearchStrategy[Any] = st.sampled_from(
     [None, False, 0, -1, 1.5, float("nan"), Int64(7), Decimal128("NaN"), MinKey(), MaxKey(), R, "",
      Code(R), Regex("x"), [], [R], ["other"], [R, 3, None], [[R]], [Code(R)], {}, {"0": R},

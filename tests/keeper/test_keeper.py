@@ -132,6 +132,22 @@ def test_a_claim_taken_just_before_death_while_others_were_buried_is_freed(
         assert own_kernel.get(late.workflow_id).claimable_time < ends, "its lease freed it"
 
 
+def test_what_a_dead_child_held_is_freed_whoever_has_its_area_meanwhile(
+    own_kernel: Kernel, slots: ClaimSlots, held: Held
+) -> None:
+    """And nothing of its successor, although it came between the look and the burial."""
+    own = own_kernel.build_keeper(slots, queues=lambda: [QUEUE])
+    left, of_successor = held("dead:area"), held("living:area")
+    with child() as process, child() as successor:
+        slots.publish(0, identity(process), [left])
+        seen = own._published()
+        _kill(process, is_reaped=True)
+        slots.publish(0, identity(successor), [of_successor])
+        own._bury_dead(seen)
+        assert is_free(own_kernel, left.workflow_id)
+        assert own_kernel.get(of_successor.workflow_id).claim_token == of_successor.token
+
+
 def test_the_claim_of_who_took_over_from_a_dead_child_is_left_alone(
     own_kernel: Kernel, held: Held
 ) -> None:
