@@ -83,7 +83,7 @@ def die_at(write: int) -> Callable[[ClaimSlots], None]:
         with keeper.keeping(live(1)), keeper.keeping(live(2)):
             pass
         with keeper.keeping(live(3)):
-            time.sleep(600)
+            signal.pause()
 
     return live_and_die
 
@@ -115,7 +115,7 @@ def test_a_child_with_every_cell_in_use_leaves_them_all_to_its_successor(slots: 
         with ExitStack() as stack:
             for number in range(CLAIMS):
                 stack.enter_context(keeper.keeping(live(number)))
-            time.sleep(600)
+            signal.pause()
 
     process = FORK.Process(target=hold_all, args=(slots,))
     process.start()

@@ -14,6 +14,7 @@ from tests.mutants.catalogue import MUTANTS
 from tests.mutants.further import FURTHER
 from tests.mutants.grinding import Result, failing_suites, grind
 from tests.mutants.missed import MISSED
+from tests.mutants.missed_of_lines import MISSED_OF_LINES
 from tests.mutants.mutant import ROOT, Moved, Mutant
 
 _TABLE = ROOT / "docs" / "mutants.md"
@@ -37,7 +38,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=programs.counted(1), default=jobs)
     parser.add_argument("--whole", action="store_true", help="run the suites unbroken, first")
     chosen = parser.parse_args()
-    every = (*MUTANTS, *FURTHER, *MISSED)
+    every = (*MUTANTS, *FURTHER, *MISSED, *MISSED_OF_LINES)
     mutants = [m for m in every if not chosen.word or any(w in m.name for w in chosen.word)]
     if not mutants:
         parser.error(f"no mutant has one of the words {chosen.word}; docs/mutants.md names them")

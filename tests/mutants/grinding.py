@@ -3,7 +3,7 @@
 Guarantees that the tree itself is never touched, that a suite which fails without any mutant is
 told and not taken for a catch, that one which is merely slow here is an error of the run, and that
 seeds are fixed, so that a result can be had again. Leaves which mutants there are to `catalogue`,
-`further` and `missed`.
+`further`, `missed` and `missed_of_lines`.
 """
 
 import os

@@ -5,9 +5,10 @@ import pytest
 from tests.mutants.catalogue import MUTANTS
 from tests.mutants.further import FURTHER
 from tests.mutants.missed import MISSED
+from tests.mutants.missed_of_lines import MISSED_OF_LINES
 from tests.mutants.mutant import ROOT, Moved, Mutant
 
-EVERY = (*MUTANTS, *FURTHER, *MISSED)
+EVERY = (*MUTANTS, *FURTHER, *MISSED, *MISSED_OF_LINES)
 
 
 @pytest.mark.parametrize("mutant", EVERY, ids=lambda mutant: mutant.name)
