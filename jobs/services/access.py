@@ -115,7 +115,9 @@ def rotate_token(token: ApiToken, *, overlap: timedelta = OVERLAP) -> IssuedToke
         most = int(OVERLAP_MAX.total_seconds())
         raise _refused("/overlap_seconds", f"Give a number of seconds from 0 to {most}.")
     now = timezone.now()
-    life = None if token.expires_at is None else token.expires_at - token.created_at
+    # One rotated before ends early by that; the successor it has had knows how long it was to live.
+    meant = token.replaced_by or token
+    life = None if meant.expires_at is None else meant.expires_at - meant.created_at
     with transaction.atomic(using=router.db_for_write(ApiToken)):
         if token.replaced_by_id is not None:
             _withdraw_unused(token.replaced_by_id)

@@ -64,6 +64,23 @@ def test_a_lost_answer_is_repaired_by_asking_again(acme: Caller) -> None:
     assert with_token(acme, found).get("jobs").status_code == 200
 
 
+@pytest.mark.parametrize("life", [None, timedelta(days=90)])
+def test_a_token_rotated_again_for_a_lost_answer_lives_as_long_as_the_first_was_meant_to(
+    acme: Caller, life: timedelta | None
+) -> None:
+    made = timezone.now()
+    ApiToken.objects.update(created_at=made, expires_at=None if life is None else made + life)
+    old = ApiToken.objects.get().pk
+    for _ in range(3):
+        issued = access.rotate_token(ApiToken.objects.get(pk=old))
+    ends = issued.token.expires_at
+    if life is None:
+        assert ends is None
+    else:
+        assert ends is not None
+        assert abs(ends - timezone.now() - life) < timedelta(minutes=1)
+
+
 def test_racing_rotations_leave_one_successor(acme: Caller) -> None:
     token = ApiToken.objects.get()
 
