@@ -24,6 +24,9 @@ _ROUNDING: Final = timedelta(seconds=1)
 #: No write puts anything off for longer: delays and polls are bounded so, leases and what waits for
 #: a permit, a finalizer or another version by hours. A call is held for a week at most.
 _LONGEST: Final = timedelta(seconds=limits.DELAY_SECONDS_MAX)
+#: One in line looks by itself after an hour at most. It is handed on before that, by a write that
+#: tells nothing but its own moment, and whoever writes it may have been stopped for a while.
+_IN_LINE: Final = timedelta(seconds=2 * limits.PERMIT_RETRY_SECONDS_MAX)
 #: An invariant's number and what contradicts it.
 _Fact = tuple[int, str]
 
@@ -119,10 +122,13 @@ def _of_turn(instance: WorkflowInstance) -> Iterator[_Fact]:
 
 def _put_off_until(instance: WorkflowInstance) -> datetime:
     """Return the latest moment that a fact of the instance names as that of its next turn."""
-    blocked = instance.blocked_on.until if instance.blocked_on is not None else None
+    blocked = instance.blocked_on
+    if blocked is not None and blocked.resources:
+        return instance.updated_at + _IN_LINE
+    until = blocked.until if blocked is not None else None
     steps = [instance.steps[name].not_before for name in sleepers(instance)]
     first = min((at for at in steps if at is not None), default=None)
-    return max(at for at in (instance.updated_at, blocked, first) if at is not None)
+    return max(at for at in (instance.updated_at, until, first) if at is not None)
 
 
 def _of_holder(instance: WorkflowInstance) -> Iterator[_Fact]:

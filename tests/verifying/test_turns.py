@@ -75,6 +75,17 @@ def test_what_is_put_off_without_a_reason_is_found(
     assert told.startswith(f"{name}: nobody looks before {at}, and nothing")
 
 
+def test_one_in_line_that_was_handed_on_late_is_no_finding(
+    kernel: Kernel, instances: Collection[dict[str, Any]]
+) -> None:
+    in_line = {"biz_key": "turns.in_line"}
+    row = instances.find_one(in_line)
+    assert row is not None
+    late = row["blocked_on"]["until"] + timedelta(minutes=5)
+    instances.update_one(in_line, {"$set": {"claimable_time": late}})
+    assert facts(kernel) == []
+
+
 def test_a_day_without_a_reason_is_one_too_many(
     kernel: Kernel, instances: Collection[dict[str, Any]]
 ) -> None:
@@ -87,7 +98,6 @@ def test_a_day_without_a_reason_is_one_too_many(
     [
         (RETRIED, "steps.a.not_before"),
         (FAILING, "blocked_on.until"),
-        (IN_LINE, "blocked_on.until"),
         (SLEEPING, "waits.0.poll_time"),
     ],
 )
