@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kernel.engine.gathering import Gathering
+from kernel.engine.gathering import Gathering, Kept
 from kernel.protocol.resources import ResourceState
 from kernel.store import CapacityStore
 from kernel.store.standing import Standing
@@ -29,6 +29,8 @@ class Chosen:
     moved_to: list[str] = field(default_factory=list)
     closed: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
+    #: What was kept in other resources for those chosen, and given back.
+    places: Kept = field(default_factory=Kept)
 
 
 class Choosing:
@@ -67,9 +69,18 @@ class Choosing:
             if waiter.needs <= {state.name}:
                 chosen.waiters.append(waiter)
                 continue
-            missing = self._gathering.missing(state, waiter, is_first=is_first)
+            missing = self._gathering.missing(state, waiter, chosen.places, is_first=is_first)
             if missing is None:
                 chosen.waiters.append(waiter)
             elif missing:
                 chosen.moved_to.append(missing)
         return chosen
+
+    def give_back(self, waiters: Sequence[Standing], chosen: Chosen) -> None:
+        """Give back what is kept elsewhere for those who got no place here after all.
+
+        Raises:
+            StoreUnavailable: what was kept runs out.
+        """
+        for waiter in waiters:
+            self._gathering.give_back(waiter, chosen.places)

@@ -23,6 +23,8 @@ turn it is (`kernel.engine.handing_on`), and places of waiters that are gone (re
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from kernel import limits
@@ -37,6 +39,17 @@ log: Final = logging.getLogger("baton.capacity")
 _FIRST_MS: Final = 1000 * limits.RESERVATION_SECONDS
 
 
+@dataclass(slots=True)
+class Kept:
+    """Places that were newly kept in other resources, by workflow, and those given back in vain.
+
+    While they were kept somebody else may have found none there: it is for who keeps them to look.
+    """
+
+    new: dict[str, list[str]] = field(default_factory=dict)
+    given_back: set[str] = field(default_factory=set)
+
+
 class Gathering:
     """Keeps places for those that need several; safe to repeat, and for many processes at once."""
 
@@ -44,7 +57,9 @@ class Gathering:
         self._store = store
         self._waiters = waiters
 
-    def missing(self, state: ResourceState, waiter: Standing, *, is_first: bool) -> str | None:
+    def missing(
+        self, state: ResourceState, waiter: Standing, kept: Kept, *, is_first: bool
+    ) -> str | None:
         """Keep a place in every other resource it needs; None: all are kept, it may go on.
 
         Else the name in whose line it stands now, or "" if it stands where it stood: in that of
@@ -53,22 +68,28 @@ class Gathering:
         Raises:
             StoreUnavailable: what was kept runs out.
         """
-        new: list[str] = []
+        new = kept.new.setdefault(waiter.workflow_id, [])
         for name in sorted(waiter.needs - {state.name}):
             try:
                 other = self._store.reserve(name, [waiter.workflow_id])
             except Unreadable as exc:
                 log.error("no place for %s: %s", waiter.workflow_id, exc)
-                self._let_go(waiter, new)
+                self.give_back(waiter, kept)
                 return ""
             if waiter.workflow_id not in other.reserved:
                 if is_first and waiter.is_plain and self._moves(state, waiter, name):
                     return name
-                self._let_go(waiter, new)
+                self.give_back(waiter, kept)
                 return ""
             if waiter.workflow_id in other.handed:
                 new.append(name)
         return None
+
+    def give_back(self, waiter: Standing, kept: Kept) -> None:
+        """Give back what was newly kept for one that does not go on. On repeat: nothing."""
+        names = kept.new.pop(waiter.workflow_id, [])
+        kept.given_back.update(names)
+        self._let_go(waiter, names)
 
     def _moves(self, state: ResourceState, waiter: Standing, missing: str) -> bool:
         """Let it wait for `missing`, keeping what comes before that in order."""
@@ -97,6 +118,6 @@ class Gathering:
     def _keep(self, name: str, waiter: Standing, for_ms: int) -> bool:
         return self._store.gather(name, waiter.workflow_id, for_ms=for_ms)
 
-    def _let_go(self, waiter: Standing, names: list[str]) -> None:
+    def _let_go(self, waiter: Standing, names: Sequence[str]) -> None:
         for name in names:
             self._store.unreserve(name, [waiter.workflow_id])

@@ -5,7 +5,7 @@
 | release / reserve | a free place, the line set | tick, within a second |
 | reserve / hand on | a reservation for one that is not due | it runs out in 5 s, then tick |
 | hand on / push | due, in no lane | the lanes' own repair: polling, reconcile |
-| put off / look again | one in line, maybe beside a free place | tick, within a second |
+| put off / look again | one in line, maybe beside a free place | tick, or reconcile |
 
 A waiter that needs several resources is handed on to only when all of them have a place for it; how
 it comes to that is told in `kernel.engine.gathering`, who is chosen in `kernel.engine.choosing`.
@@ -44,8 +44,8 @@ _LOOK_FURTHER: Final = 20
 _FOLLOWING: Final = 8
 #: How long a permit may be given back late where nobody needs it, seconds.
 _POSTPONED_SECONDS: Final = 0.1
-#: How much later a long line is looked at for all that have joined it, seconds.
-_JOINED_SECONDS: Final = 0.25
+#: How much later a resource is looked at that need not be looked at once, seconds.
+_SOON_SECONDS: Final = 0.25
 
 
 class HandingOn:
@@ -70,8 +70,8 @@ class HandingOn:
         self._looks: Grouping[tuple[str, ...], list[ResourceState]] = Grouping(
             self._look_together, most=limits.GROUP_COMMITS
         )
-        #: Resources to be looked at for those that joined a long line.
-        self._joined: set[str] = set()
+        #: Resources to be looked at soon, and whether somebody has joined their line.
+        self._soon: dict[str, bool] = {}
         #: Where the last look at all lines stopped, of more than one look takes.
         self._looked_up_to: str | None = None
         #: Permits that may have been granted to claims that were never taken.
@@ -92,14 +92,13 @@ class HandingOn:
     def _look(self, resource: str) -> None:
         """Do what has come due for a resource: one update, or one look, serves for all of it."""
         with self._lock:
-            is_joined = resource in self._joined
-            self._joined.discard(resource)
-        state = self._flush(resource, refusals=is_joined)
+            is_joined = self._soon.pop(resource, None)
+        state = self._flush(resource, refusals=bool(is_joined))
         if is_joined:
             state = state or self._store.read(resource)
             if not state.line:
                 self._store.set_line(resource)
-        if is_joined or self._sightings.has_line(resource):
+        if is_joined is not None or self._sightings.has_line(resource):
             self.hand_on(resource, state)
 
     def _flush(self, resource: str, *, refusals: bool = False) -> ResourceState | None:
@@ -220,6 +219,10 @@ class HandingOn:
                 let_go = [each for each in chosen.waiters if each.workflow_id in state.reserved]
                 self._let_go(let_go)
                 count += len(let_go)
+                left = [each for each in chosen.waiters if each.workflow_id not in state.reserved]
+                self._choosing.give_back(left, chosen)
+            # Whoever looked there meanwhile found the places kept that were kept in vain.
+            self._look_soon(chosen.places.given_back, is_joined=False)
             # They stand in the line of those now, where a place may have come free.
             self.look_again(chosen.moved_to)
             if len(standing) < most or chosen.closed <= closed:
@@ -268,11 +271,14 @@ class HandingOn:
             for name in names
             if self._sightings.has_long_line(name, more=self._groups.unasked(name))
         }
-        with self._lock:
-            self._joined |= joined
-        for name in joined:
-            self._pacer.arm(name, _JOINED_SECONDS)
+        self._look_soon(joined, is_joined=True)
         self.look_again(sorted(names - joined))
+
+    def _look_soon(self, resources: Iterable[str], *, is_joined: bool) -> None:
+        for name in resources:
+            with self._lock:
+                self._soon[name] = is_joined or self._soon.get(name, False)
+            self._pacer.arm(name, _SOON_SECONDS)
 
     def look_again(self, resources: Iterable[str]) -> None:
         """Hand on where there is a place, and say that somebody waits where nothing says so."""

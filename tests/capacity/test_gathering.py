@@ -9,6 +9,7 @@ from kernel.protocol.resources import PermitOwner, ResourceState
 from kernel.store import CapacityStore
 from kernel.testing import TimeShift, run_until_idle
 from tests.kit.kernels import QUEUE, MakeKernel, definition, start
+from tests.kit.waiting import eventually
 
 NAMES = ("a", "b", "c")
 
@@ -103,6 +104,31 @@ def test_what_comes_later_in_order_is_not_kept(crowd: Crowd) -> None:
     crowd.gives("a")
     crowd.kernel.drain([QUEUE])
     assert crowd.all_completed()
+
+
+def test_a_place_that_was_kept_in_vain_is_given_back_and_goes_to_who_found_it_kept(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else takes the place of the one while that of the other is kept; no tick runs."""
+    crowd.comes("both", "a", "b")
+    crowd.gives("b")
+    reserve = CapacityStore.reserve
+
+    def overtaken(
+        self: CapacityStore, resource: str, names: list[str], **more: bool
+    ) -> ResourceState:
+        if resource == "a":
+            monkeypatch.undo()
+            assert reserve(self, "a", ["wf_else"]).reserved == ("wf_else",)
+            crowd.comes("one", "b")
+        return reserve(self, resource, names, **more)
+
+    monkeypatch.setattr(CapacityStore, "reserve", overtaken)
+    crowd.gives("a")
+    assert crowd.ids["both"] not in crowd.store.read("b").reserved
+    assert crowd.waits_for("both") == ("a",)
+    eventually(lambda: crowd.kernel.drain([QUEUE]), 4, "nobody looked where it was kept")
+    assert crowd.ran == ["one"]
 
 
 def test_one_that_stands_at_the_later_one_goes_back_to_the_first(crowd: Crowd) -> None:

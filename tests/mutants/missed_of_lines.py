@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant
 _CELLS = "tests/keeper/test_cells.py"
 _KEEPER = "tests/keeper/test_keeper.py"
 _JOINING = "tests/capacity/test_joining.py"
+_GATHERING = "tests/capacity/test_gathering.py"
 _ODD = "tests/capacity/test_odd_rows.py"
 
 MISSED_OF_LINES = (
@@ -44,15 +45,15 @@ MISSED_OF_LINES = (
         name="joined for ever",
         breaks="every later look says that somebody waits, and whoever comes new is refused",
         file="kernel/engine/handing_on.py",
-        old="            self._joined.discard(resource)\n",
-        new="",
+        old="self._soon.pop(resource, None)",
+        new="self._soon.get(resource)",
         suites=(_JOINING,),
     ),
     Mutant(
         name="joined seen in the line only",
         breaks="who joined a line that was cleared meanwhile stands beside a free place",
         file="kernel/engine/handing_on.py",
-        old="if is_joined or self._sightings.has_line(resource):",
+        old="if is_joined is not None or self._sightings.has_line(resource):",
         new="if self._sightings.has_line(resource):",
         suites=(_JOINING,),
     ),
@@ -80,6 +81,22 @@ MISSED_OF_LINES = (
         "            rows",
         new="found = {**_in_line(resource)}\n        with translated():\n            rows",
         suites=(_JOINING,),
+    ),
+    Mutant(
+        name="kept in vain",
+        breaks="a place kept for one that got none elsewhere stands idle for five seconds",
+        file="kernel/engine/handing_on.py",
+        old="                self._choosing.give_back(left, chosen)\n",
+        new="",
+        suites=(_GATHERING,),
+    ),
+    Mutant(
+        name="nobody told what was kept in vain",
+        breaks="who found it kept stands beside a free place until the next tick",
+        file="kernel/engine/handing_on.py",
+        old="            self._look_soon(chosen.places.given_back, is_joined=False)\n",
+        new="",
+        suites=(_GATHERING,),
     ),
     Mutant(
         name="steps of any kind",
