@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pymongo import MongoClient
 from pymongo.collection import Collection
 
 from kernel import ActivityContext, Kernel, RetryPolicy, Sleep, Step, WaitForSignal, limits
@@ -32,13 +31,6 @@ LISTENING = definition("turns.listening", {"a": lambda _: WaitForSignal("s", wai
 FAILING = definition("turns.failing", {"a": refused}, failure_finalizer=unfinished)
 IN_LINE = definition("turns.in_line", {"a": Step(lambda _: 1, traffic_resource="closed")})
 LEGAL = (RETRIED, SLEEPING, LISTENING, FAILING, IN_LINE)
-
-
-@pytest.fixture
-def instances(
-    mongo_client: MongoClient[dict[str, Any]], mongo_db_name: str
-) -> Collection[dict[str, Any]]:
-    return mongo_client[mongo_db_name]["workflow_instances"]
 
 
 @pytest.fixture
