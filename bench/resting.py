@@ -13,7 +13,7 @@ from bench.figure import Figure
 from bench.site import QUEUE, Site, connect, fresh_database
 
 CHILDREN: Final = 4
-#: From the start until every thread has gone to rest, seconds.
+#: What it takes to start is not what it takes at rest: nothing tells when that is over, seconds.
 _SETTLING: Final = 5.0
 #: Fields of /proc/PID/stat behind the name: group, time in user mode, time in the kernel.
 _GROUP, _USER, _SYSTEM = 2, 11, 12

@@ -15,9 +15,11 @@ in line of a resource may keep its place while it waits for the next one:
 |---|---|---|
 | keep / move | a place kept for 5 s of who stands where it stood | it runs out, then tick |
 | move / keep on | one in another line, a place kept for 5 s | it runs out; it comes back in time |
+| overtaken / give back | a place kept for 5 s, in vain | it runs out, then tick |
 
-Guarantees that a waiter keeps places of all it needs before it is let go. Leaves to others: whose
-turn it is (`kernel.engine.handing_on`), and places of waiters that are gone (reconcile).
+Guarantees that a waiter keeps places of all it needs before it is let go, and none that were newly
+kept for it when it is overtaken. Leaves to others: whose turn it is (`kernel.engine.handing_on`),
+and places of waiters that are gone (reconcile).
 """
 
 from __future__ import annotations

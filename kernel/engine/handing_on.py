@@ -260,7 +260,8 @@ class HandingOn:
         """Look once more when somebody was put off: a place may have come free since the refusal.
 
         Whoever stands behind many is not the one it is for: a long line is looked at a moment
-        later, for all that have joined it. A process that ends before leaves that to tick.
+        later, for all that have joined it. A process that ends before leaves that to tick, or to
+        reconcile where it is said that nobody waits.
 
         Raises:
             StoreUnavailable: tick looks instead.

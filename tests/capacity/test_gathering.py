@@ -106,29 +106,63 @@ def test_what_comes_later_in_order_is_not_kept(crowd: Crowd) -> None:
     assert crowd.all_completed()
 
 
+class Overtaken:
+    """`both` gets a place of `b`, and somebody else takes that of `a` before it does."""
+
+    def __init__(self, crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.crowd = crowd
+        crowd.comes("both", "a", "b")
+        crowd.gives("b")
+        reserve = CapacityStore.reserve
+
+        def overtaken(
+            store: CapacityStore, resource: str, names: list[str], **more: bool
+        ) -> ResourceState:
+            if resource == "a":
+                monkeypatch.setattr(CapacityStore, "reserve", reserve)
+                assert reserve(store, "a", ["wf_else"]).reserved == ("wf_else",)
+                crowd.comes("one", "b")
+            return reserve(store, resource, names, **more)
+
+        monkeypatch.setattr(CapacityStore, "reserve", overtaken)
+
+    def is_kept(self) -> bool:
+        return self.crowd.ids["both"] in self.crowd.store.read("b").reserved
+
+
 def test_a_place_that_was_kept_in_vain_is_given_back_and_goes_to_who_found_it_kept(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody else takes the place of the one while that of the other is kept; no tick runs."""
-    crowd.comes("both", "a", "b")
-    crowd.gives("b")
-    reserve = CapacityStore.reserve
-
-    def overtaken(
-        self: CapacityStore, resource: str, names: list[str], **more: bool
-    ) -> ResourceState:
-        if resource == "a":
-            monkeypatch.undo()
-            assert reserve(self, "a", ["wf_else"]).reserved == ("wf_else",)
-            crowd.comes("one", "b")
-        return reserve(self, resource, names, **more)
-
-    monkeypatch.setattr(CapacityStore, "reserve", overtaken)
+    """No tick runs."""
+    overtaken = Overtaken(crowd, monkeypatch)
     crowd.gives("a")
-    assert crowd.ids["both"] not in crowd.store.read("b").reserved
+    assert not overtaken.is_kept()
     assert crowd.waits_for("both") == ("a",)
     eventually(lambda: crowd.kernel.drain([QUEUE]), 4, "nobody looked where it was kept")
     assert crowd.ran == ["one"]
+
+
+def test_a_death_before_a_place_kept_in_vain_is_given_back_leaves_it_to_its_end_and_to_tick(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Died(BaseException):
+        pass
+
+    def dies(*_: object) -> None:
+        raise Died
+
+    overtaken = Overtaken(crowd, monkeypatch)
+    monkeypatch.setattr(CapacityStore, "unreserve", dies)
+    with pytest.raises(Died):
+        crowd.gives("a")
+    assert overtaken.is_kept()
+    crowd.kernel.tick()
+    assert crowd.kernel.drain([QUEUE]) == 0
+    TimeShift(crowd.kernel).advance(seconds=limits.RESERVATION_SECONDS + 1)
+    for _ in range(2):
+        crowd.kernel.tick()
+        crowd.kernel.drain([QUEUE])
+    assert crowd.ran == ["both", "one"]
 
 
 def test_one_that_stands_at_the_later_one_goes_back_to_the_first(crowd: Crowd) -> None:
